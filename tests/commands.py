@@ -1,5 +1,5 @@
-"""Commands of tacit for the tests: in processes that are forked, so that PyTorch is imported once
-for all."""
+"""Starts tacit's commands for the tests, in forked processes, so that PyTorch is imported only
+once."""
 
 import contextlib
 import os
@@ -51,19 +51,19 @@ class Command:
 
     @property
     def id(self) -> int:
-        """The process's number, for signals."""
+        """The process's id, for signals."""
         if self._id is None:
             self._id = self._process.receiving.recv()
         return self._id
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kills the process at once."""
         if self._code is None:
             self._process.end()
             self._code = self._process.wait(0)
 
     def ended(self, seconds: float = LONGEST) -> tuple[int, str, str]:
-        """Exit code, output and errors."""
+        """Waits for the end; returns exit code, output and errors."""
         if self._code is None:
             self._code = self._process.wait(seconds)
             assert self._code is not None, f"it still runs; {self._errors.read_text()}"
@@ -72,8 +72,10 @@ class Command:
 
 
 def tacit(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs a command. Those that start parties themselves run in this process, whose fork server
-    they use."""
+    """Runs a command to its end.
+
+    Commands that start parties themselves run in this process, whose fork server they use.
+    """
     words = list(map(str, arguments))
     ended = (
         _here(words)
@@ -97,7 +99,7 @@ def _here(arguments: Sequence[str]) -> tuple[int, str, str]:
 
 @contextlib.contextmanager
 def _standing_for(output: TextIO, errors: TextIO) -> Iterator[None]:
-    """Has what this process and its children write go there."""
+    """Redirects what this process and its children write to the given files."""
     saved = os.dup(1), os.dup(2)
     try:
         os.dup2(output.fileno(), 1)
@@ -111,7 +113,7 @@ def _standing_for(output: TextIO, errors: TextIO) -> Iterator[None]:
 
 
 def main(receiving: Connection, sending: Connection) -> None:
-    """What a command's process does."""
+    """Runs a command in its own process."""
     sending.send(os.getpid())
     arguments = receiving.recv()
     sys.argv = ["tacit", *arguments]

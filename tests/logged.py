@@ -1,14 +1,14 @@
-"""What was logged, for tests: all of it, searched for a value that is secret."""
+"""Collects log records for tests, and searches all of them for a secret value."""
 
 import pytest
 
-#: A value that no log has by chance, as a program writes it and as fixed point has it.
+#: A value that does not occur in a log by chance, as programs write it and in fixed point.
 SECRET = 8421.375
 MARKS = ("8421", "421.375", str(int(SECRET * 2**16)), float(SECRET).hex())
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> dict[tuple[str, str], list[str]]:
-    """What tacit logged, by name and level; none of it holds the marked value."""
+    """Returns tacit's log messages by logger and level; fails if one contains the marked value."""
     found: dict[tuple[str, str], list[str]] = {}
     for record in caplog.records:
         if record.name.split(".")[0] == "tacit":

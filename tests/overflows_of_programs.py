@@ -1,11 +1,10 @@
-"""Programs in C that chance makes, in checked mode, on numbers of all magnitudes: what is shown is
-right, or nothing is.
+"""Random C programs in checked mode, on numbers of all magnitudes: a shown result must be right.
 
-``python tests/overflows_of_programs.py CASES [SEED] [PROTOCOL]`` tries that many cases and says how
-many were refused; the tests try a few. A program is one function of four doubles x and four
-integers k. Its result is computed a second time, exactly, with a bound of what the machine may be
-off by. A case is *missed* where something is shown that is further off than that. It is *refused in
-vain* where something is refused and no number on the way was large.
+``python tests/overflows_of_programs.py CASES [SEED] [PROTOCOL]`` tries the given number of cases
+and prints how many were refused; the tests try a few. A program is one function of four doubles x
+and four integers k. Its result is also computed exactly, with a bound on the machine's error. A
+case is *missed* if it shows a result with a larger error than that. It is *refused in vain* if it
+is refused although no intermediate number was large.
 """
 
 import math
@@ -25,37 +24,38 @@ import tacit
 from tacit import riscv
 from tacit.riscv.compiler import compile_program
 
-#: The least number of fixed point.
+#: The smallest positive number of fixed point.
 UNIT = Fraction(1, 2**16)
 
-#: Numbers that are no larger, on the way too, are not refused.
+#: Programs are not refused if no number, intermediate ones included, is larger.
 SMALL = 2**27
 
-#: Quotients that are no larger are not refused.
+#: Quotients are not refused if they are no larger.
 SMALL_QUOTIENT = 2**14
 
-#: Cases of the sessions below.
+#: Number of cases that run in one session.
 TOGETHER = 64
 
 
 class UndecidedError(Exception):
-    """What the machine may be off by decides what comes out."""
+    """The machine's error decides the result, so the exact result does not predict it."""
 
 
 class Number(NamedTuple):
-    """A double or an integer on the way."""
+    """A double or an integer, as an intermediate result."""
 
-    #: In exact arithmetic.
+    #: The value in exact arithmetic.
     value: Fraction
-    #: What the machine may be off by.
+    #: Bound on the machine's error.
     off: Fraction = Fraction(0)
-    #: The greatest magnitude of a double on the way. What is refused for another reason counts as
-    #: ``SMALL``.
+    #: The greatest magnitude of a double so far. Operations that are refused for another reason
+    #: count as ``SMALL``.
     most: Fraction = Fraction(0)
 
 
 def made(value: Fraction, off: Fraction, *of: Number) -> Number:
-    """A double that was made of others. C rounds large ones, the machine does not."""
+    """Makes a double that is computed from others. C rounds large ones, and the machine does
+    not."""
     rounded = abs(value) / 2**52 if abs(value) >= 2**36 else 0
     return Number(value, off + rounded, max(abs(value), *(each.most for each in of)))
 
@@ -78,7 +78,7 @@ def multiply(x: Number, y: Number) -> Number:
 
 
 def times(x: Number, factor: Fraction) -> Number:
-    """By what is public, of which 32 bits count, and those above the point."""
+    """Multiplies by a public number, of which the first 32 bits and those above the point count."""
     off = abs(factor) * x.off + (abs(factor * x.value) + abs(x.value) + 1) / 2**31
     return made(x.value * factor, off + 4 * UNIT, x)
 
@@ -95,7 +95,7 @@ def divide(x: Number, y: Number) -> Number:
 
 
 def root(x: Number) -> Number:
-    """Of what is negative it is 0."""
+    """Computes the square root, which is 0 for negative numbers."""
     value = Fraction(math.isqrt(int(max(x.value, Fraction(0)) * 2**80)), 2**40)
     off = Fraction(math.sqrt(x.off)) * 2
     if x.value > 2 * x.off:
@@ -104,7 +104,7 @@ def root(x: Number) -> Number:
 
 
 def chosen(x: Number, y: Number, if_less: Number, if_not: Number) -> Number:
-    """By whether x < y. All of them are computed."""
+    """Selects by x < y. The machine computes both alternatives."""
     near = x.off + y.off
     if near and abs(x.value - y.value) <= near:
         raise UndecidedError
@@ -117,12 +117,12 @@ def lesser(x: Number, y: Number) -> Number:
 
 
 def truncated(x: Number) -> Number:
-    """A double as an integer."""
+    """Converts a double to an integer."""
     return Number(Fraction(int(x.value)), x.off + (1 if x.off else 0), x.most)
 
 
 def wrapped(value: Fraction, off: Fraction, *of: Number) -> Number:
-    """An integer of 64 bits."""
+    """Makes an integer of 64 bits, which wraps around."""
     word = (int(value) + 2**63) % 2**64 - 2**63
     if off and abs(value) + off >= 2**63:
         raise UndecidedError
@@ -139,12 +139,12 @@ def whole_multiply(x: Number, y: Number) -> Number:
 
 
 def whole(x: Number) -> Number:
-    """An integer as a double."""
+    """Converts an integer to a double."""
     return made(x.value, x.off, x)
 
 
 class Given(NamedTuple):
-    """What a program is given."""
+    """The inputs of a program."""
 
     x: list[Number]
     k: list[Number]
@@ -154,14 +154,14 @@ Meaning = Callable[[Given], Number]
 
 
 class Written(NamedTuple):
-    """An expression in C, and what it means."""
+    """An expression in C, and its meaning."""
 
     text: str
     means: Meaning
 
 
 class Program(NamedTuple):
-    """The body of a function in C, and what it returns."""
+    """The body of a function in C, and its result."""
 
     body: str
     means: Meaning
@@ -203,7 +203,7 @@ _SQUARES = _SUM.format("x[i] * x[i]")
 _APART = "for (int i = 0; i < 4; i++) v += (x[i] - m) * (x[i] - m); "
 _WHOLE = "uint64_t s = 0; for (int i = 0; i < 4; i++) s += {}; "
 
-#: With loops.
+#: Programs with loops.
 LOOPS = [
     Program(_SUM.format("x[i]") + "return s;", lambda given: summed(given.x)),
     Program(_SUM.format("x[i]") + "return s / 4;", lambda given: mean(given.x)),
@@ -243,7 +243,7 @@ LOOPS = [
 ]
 
 
-#: Public numbers.
+#: Public numbers of the programs.
 PUBLIC = ["0.5", "3.0", "0.1", "1e-6", "1000.0", "65536.0", "3.7", "-2.5", "1e9", "12345.678"]
 
 _BY_TWO: dict[str, Callable[[Number, Number], Number]] = {
@@ -263,7 +263,7 @@ _BY_ONE: dict[str, Callable[[Number], Number]] = {
 
 
 def double(numbers: random.Random, depth: int) -> Written:
-    """An expression that is a double."""
+    """Draws an expression that is a double."""
     if depth == 0:
         at = numbers.randrange(4)
         if numbers.random() < 0.7:
@@ -302,7 +302,7 @@ def double(numbers: random.Random, depth: int) -> Written:
 
 
 def whole_number(numbers: random.Random, depth: int) -> Written:
-    """An expression that is an integer of 64 bits."""
+    """Draws an expression that is an integer of 64 bits."""
     if depth == 0:
         at = numbers.randrange(4)
         return Written(f"k[{at}]", lambda given: given.k[at])
@@ -323,7 +323,7 @@ def whole_number(numbers: random.Random, depth: int) -> Written:
 
 
 def programs(count: int, seed: int) -> list[Program]:
-    """So many, and those with loops."""
+    """Draws the given number of programs, and adds those with loops."""
     made = list(LOOPS)
     for at in range(count):
         numbers = random.Random(f"{seed} {at}")
@@ -351,12 +351,12 @@ def compiled(all_of_them: Sequence[Program], folder: Path) -> Path:
 
 
 class Case(NamedTuple):
-    """A program and numbers for it."""
+    """A program and its inputs."""
 
     at: int
     x: list[float]
     k: list[int]
-    #: What it is.
+    #: The exact result.
     exact: Number
 
 
@@ -391,7 +391,7 @@ def drawn(all_of_them: Sequence[Program], numbers: random.Random, large: float =
 
 
 def shown(file: Path, cases: list[tuple[int, str, list[float], list[int]]]) -> list[float | None]:
-    """What each case shows, in one session; nothing where it is refused."""
+    """Runs cases in one session; returns their results, and None for refused ones."""
     party, elf, found = tacit.session().party, riscv.load(file), []
     for at, kind, x, k in cases:
         own = {"x": np.array(x), "k": np.array(k, np.int64)}

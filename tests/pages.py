@@ -1,4 +1,4 @@
-"""Runs the Python of a page of docs/, in a process that is forked."""
+"""Runs the Python of a page of docs/ in a forked process."""
 
 import runpy
 import sys
@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 
 def main(receiving: Connection, _sending: Connection) -> None:
-    """What the page's process does; its code lies in the folder that it is in."""
+    """Runs a page's code, which lies in the current folder."""
     path, *arguments = receiving.recv()
     sys.path.insert(0, "")
     sys.argv = [path, *arguments]

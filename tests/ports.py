@@ -1,4 +1,4 @@
-"""Ports for the tests whose programs are told beforehand where to listen."""
+"""Free ports for tests whose programs are told in advance where to listen."""
 
 import os
 import socket
@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 
-#: Ports that one process of tests goes through, one after another.
+#: Number of ports that one process of tests uses, in turn.
 STRETCH = 200
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listens. The system gives none of them to a connection by itself, as it
-    does with
-    those that it chooses: such a connection would be in the way when the program comes to listen.
+    """Returns ports on which no process listens.
+
+    The system never assigns these ports to a connection. Such a connection would be in the way when
+    the program begins to listen.
     """
     found: list[int] = []
     while len(found) < count:
@@ -24,7 +25,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Of this machine, as configurations have them."""
+    """Returns free addresses of this machine, as configurations write them."""
     return [f"127.0.0.1:{port}" for port in free_ports(count)]
 
 
@@ -37,7 +38,8 @@ def _is_free(port: int) -> bool:
 
 
 def _own() -> Iterator[int]:
-    """The ports of this process of tests, for ever; another one that runs beside it has others."""
+    """Cycles through the ports of this process of tests. A concurrent process of tests has
+    others."""
     lowest, highest = 10_000, 32_000
     chosen = Path("/proc/sys/net/ipv4/ip_local_port_range")
     if chosen.exists():

@@ -1,5 +1,7 @@
-"""Functions of PyTorch's that libraries put their own in the place of as they are imported: the
-tests that run after in the same process are to have PyTorch's."""
+"""Detects libraries that replace functions of PyTorch when they are imported.
+
+Tests that run later in the same process must get PyTorch's own functions.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ import torch
 
 @contextmanager
 def put_back() -> Iterator[None]:
-    """After it, PyTorch's functions are what they were before."""
+    """Restores PyTorch's functions after the ``with`` block."""
     before = dict(vars(torch))
     try:
         yield
@@ -22,7 +24,7 @@ def put_back() -> Iterator[None]:
 
 
 def replaced() -> list[str]:
-    """Names of PyTorch's functions in whose place there is another library's."""
+    """Returns the names of PyTorch's functions that another library has replaced."""
     home = str(Path(torch.__file__).parent)
     functions = {
         name: value for name, value in vars(torch).items() if isfunction(value) and name[0] != "_"

@@ -1,5 +1,4 @@
-"""Additive sharing in Python: what a program sees, and weights that are masked
-once and used again."""
+"""Additive sharing in Python: results of programs, and weights that are masked once and reused."""
 
 import copy
 from typing import Any
@@ -16,7 +15,7 @@ SETTINGS = [(2, "ot"), (2, "he"), (3, "dealer")]
 
 
 def everywhere(setting: tuple[int, str], fn: Any, *args: Any) -> list[Any]:
-    """Runs in threads, by additive sharing."""
+    """Runs a program by additive sharing, with parties as threads."""
     parties, source = setting
     return tacit.launch(fn, *args, parties=parties, protocol="additive", source=source)
 
@@ -78,7 +77,7 @@ def test_operators_on_secrets(setting: tuple[int, str]) -> None:
 
 
 def network() -> nn.Module:
-    """With a convolution, a normalisation and a linear layer."""
+    """Makes a network with a convolution, a normalisation and a linear layer."""
     torch.manual_seed(5)
     return nn.Sequential(
         nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(48, 4)
@@ -86,7 +85,7 @@ def network() -> nn.Module:
 
 
 def wide_network() -> nn.Module:
-    """With layers whose products are encrypted, where the source can."""
+    """Makes a network whose products are encrypted, if the source of correlations encrypts."""
     torch.manual_seed(6)
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1),
@@ -98,7 +97,7 @@ def wide_network() -> nn.Module:
 
 
 def compared(setting: tuple[int, str], program: Any) -> None:
-    """The program returns pairs of what was found and what is right."""
+    """Compares the pairs of computed and right results that the program returns."""
     for found in everywhere(setting, program):
         for at, (mine, plain) in enumerate(found):
             assert torch.allclose(mine, plain, atol=2e-3), (at, (mine - plain).abs().max())
@@ -196,7 +195,7 @@ def test_modules_that_are_deleted_and_made_anew(setting: tuple[int, str]) -> Non
         for at, module in enumerate(modules):
             with torch.no_grad():
                 plain = module(batch)
-            # Of one size: the storage of the one before may be used again.
+            # The modules have one size: a storage may reuse the memory of the previous one.
             module = tacit.share_module(copy.deepcopy(module), owner=at % 2)
             secret = tacit.share(batch, owner=0)
             found += [(module(secret).reveal(), plain), (module(secret).reveal(), plain)]
@@ -235,8 +234,8 @@ def test_a_weight_on_either_side_and_its_views(setting: tuple[int, str]) -> None
 
 
 def test_sessions_end_while_correlations_are_being_made() -> None:
-    """The thread that makes them ahead waits for a message, for nothing that the ending thread
-    holds."""
+    """The thread that makes correlations ahead waits for a message, and never for a lock that the
+    ending thread holds."""
 
     def program() -> None:
         x = tacit.share(torch.ones(2000), owner=0)
@@ -247,7 +246,7 @@ def test_sessions_end_while_correlations_are_being_made() -> None:
 
 
 class Forgetting:
-    """What of a core storages speak to."""
+    """Stand-in for the part of a core that storages use."""
 
     def __init__(self) -> None:
         self.forgotten: list[int] = []

@@ -21,8 +21,8 @@ SETTINGS = [
 
 
 def ending(core_call: str, differ: bool, protocol: str, source: str | None, transport: str) -> None:
-    """Each party hands something to its session that is its own where the parties differ, and
-    opens."""
+    """Runs parties that pass equal or different values to their sessions, and then open a
+    secret."""
 
     def program() -> list[float] | None:
         secret = tacit.share(torch.ones(3), owner=0)
@@ -86,7 +86,7 @@ def test_a_receiver_that_differs_in_the_last_reveal_ends_the_session(
         secret = tacit.share(torch.ones(3), owner=0)
         secret.reveal(to=int(tacit.session().party == odd))
 
-    # By name of the step: what the timeout finds, long after, is no DesyncError.
+    # The step is named because the error comes at once: after a timeout it would be no DesyncError.
     with pytest.raises(
         tacit.DesyncError, match=r"reveal of 3.*(other parameters|not that of the others)"
     ):
@@ -120,7 +120,7 @@ def test_whoever_sends_to_whom_programs_that_differ_end_by_name_of_the_step(
     transport: str,
     tmp_path: Path,
 ) -> None:
-    """Nobody is given anything, and no error holds what is secret."""
+    """No party receives a value, and no error contains a secret."""
 
     def program() -> None:
         party = tacit.session().party
@@ -128,7 +128,7 @@ def test_whoever_sends_to_whom_programs_that_differ_end_by_name_of_the_step(
         opened = differ(secret, party)
         assert opened is None, "opened"
 
-    # An exponent is a public value, and compared as such.
+    # An exponent is a public value, so the parties compare it.
     with pytest.raises(tacit.DesyncError, match=r"programs differ|public values of .* differ"):
         run(noting(program, tmp_path), protocol, source, transport)
     told = [path.read_text() for path in tmp_path.iterdir()]
@@ -161,8 +161,8 @@ def test_who_raises_after_its_last_step_fails_the_others(
             raise ValueError("what is said here may be secret")
 
     def noted() -> None:
-        """The others' error, which the launching program is not shown where another one's counts
-        more."""
+        """Writes the others' error to a file, because launch may show the error of another
+        party."""
         party = tacit.session().party
         try:
             program()
@@ -182,8 +182,8 @@ def test_who_raises_after_its_last_step_fails_the_others(
 
 
 def noting(program: Callable[[], None], folder: Path) -> Callable[[], None]:
-    """The same, with a file by each party's number of what it raises: the launching program is
-    shown one."""
+    """Wraps a program so that each party writes its error to a file, because launch shows only
+    one."""
 
     def noted() -> None:
         try:
@@ -199,8 +199,7 @@ def noting(program: Callable[[], None], folder: Path) -> Callable[[], None]:
 def test_what_one_party_says_of_another_all_parties_do(
     protocol: str, source: str | None, transport: str, tmp_path: Path
 ) -> None:
-    """Party 1 announces what is no tensor: whoever notices first, all blame it and give the same
-    cause."""
+    """Party 1 announces an invalid tensor. All parties blame it, with the same cause."""
 
     def program() -> None:
         session = tacit.session()
@@ -247,7 +246,7 @@ def test_others_are_told_what_tacit_says_and_not_what_a_program_says(
 def test_a_party_may_compute_alone_after_its_last_step(
     protocol: str, source: str | None, transport: str
 ) -> None:
-    """For longer than the timeout, and on secrets, as far as that needs nobody."""
+    """It may take longer than the timeout, and use secrets as long as that needs no other party."""
 
     def program() -> list[float] | None:
         secret = tacit.share(torch.ones(3), owner=0)
@@ -268,6 +267,6 @@ def run(
     transport: str,
     timeout: float = 60.0,
 ) -> list[Any]:
-    """The program in each party."""
+    """Runs the program in each party."""
     kind = "memory" if transport == "threads" else transport
     return tacit.launch(program, protocol=protocol, source=source, transport=kind, timeout=timeout)

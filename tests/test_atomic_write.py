@@ -1,4 +1,4 @@
-"""Files that tacit writes: whole or not at all, and a byte that changed is noticed."""
+"""Files that tacit writes: they are written completely or not at all, and damage is detected."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ from tacit.federated.service.round_store import Latest
 from tacit.federated.simulation.page import write_page
 from tacit.trace import page
 
-#: Bytes of the limit of files below, which no writer's file has room in.
+#: Size limit of files, in bytes, which is too small for each writer's file.
 LITTLE = 60
 
 MECHANISM = Mechanism.of(1.0)
@@ -43,7 +43,7 @@ class Kind:
 
     name: str
     write: Callable[[Path], Any]
-    #: How it is read again, if tacit does; what it is, for comparing.
+    #: Reads the file again, if tacit reads it, and returns its content for comparisons.
     read: Callable[[Path], Any] | None = None
 
 
@@ -125,14 +125,14 @@ def test_each_byte_that_changed_is_noticed_with_what_to_do(tmp_path: Path, name:
         path.write_bytes(whole[:length])
         with pytest.raises(TacitError):
             kind.read(path)
-    # The remedy of all of them.
+    # The remedy of all these errors: put the whole file back.
     path.write_bytes(whole)
     kind.read(path)
 
 
 @pytest.mark.parametrize("name", READ)
 def test_files_without_a_checksum_are_refused(tmp_path: Path, name: str) -> None:
-    """As an earlier release wrote them."""
+    """Earlier releases wrote files without a checksum."""
     kind, path = KINDS[name], tmp_path / name
     assert kind.read is not None
     kind.write(path)
@@ -144,7 +144,7 @@ def test_files_without_a_checksum_are_refused(tmp_path: Path, name: str) -> None
 
 @contextlib.contextmanager
 def no_room() -> Iterator[None]:
-    """Within it, the system ends each file after some bytes."""
+    """Limits the size of files inside the ``with`` block, so that writing fails."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (LITTLE, hard))
     try:
@@ -172,7 +172,7 @@ def test_where_there_is_no_room_nothing_is_lost(tmp_path: Path, name: str, is_th
 
 
 def test_where_there_is_no_room_for_certificates_none_is_there(tmp_path: Path) -> None:
-    """Rust writes them."""
+    """Rust writes these files."""
     with pytest.raises(SetupError) as refused, no_room():
         _core.write_certificates(["a", "b"], str(tmp_path))
     assert re.search(
@@ -181,7 +181,7 @@ def test_where_there_is_no_room_for_certificates_none_is_there(tmp_path: Path) -
         str(refused.value),
     )
     assert not [*tmp_path.iterdir()]
-    # What a process left that was killed is in nobody's way, and what is there is not overwritten.
+    # Remains of a process that was killed are replaced, and existing files are not overwritten.
     (tmp_path / "b.key.new").write_text("half a")
     _core.write_certificates(["a", "b"], str(tmp_path))
     names = [f"{name}.{ending}" for name in "ab" for ending in ("key", "pem")]
@@ -199,7 +199,7 @@ def test_where_there_is_no_room_for_certificates_none_is_there(tmp_path: Path) -
 def test_what_was_damaged_is_not_adopted_as_of_an_earlier_release(
     tmp_path: Path, name: str
 ) -> None:
-    """Each byte of the checksum may be the one that changed, or the end may be gone."""
+    """Any byte of the checksum may be damaged, or the end of the file may be missing."""
     kind, path = KINDS[name], tmp_path / name
     kind.write(path)
     whole = path.read_bytes()
@@ -219,7 +219,7 @@ def test_what_was_damaged_is_not_adopted_as_of_an_earlier_release(
         path.write_bytes(earlier[:-cut])
         with pytest.raises(SetupError, match="was damaged"):
             atomic_write.adopt(path, of)
-    # What is whole is adopted, as the refusal says.
+    # A whole file is adopted, as the refusal advises.
     path.write_bytes(earlier)
     with pytest.raises(SetupError, match=rf"adopt\({str(path)!r}, {of!r}\)"):
         kind.read(path)
@@ -272,7 +272,7 @@ def test_what_cannot_be_written_is_known_before_a_model_is_compiled(
 def test_rights_and_links_stay(tmp_path: Path) -> None:
     atomic_write.write(tmp_path / "private", "text", is_private=True)
     assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o600
-    # Also where the caller does not ask for it again.
+    # The mode stays, even if the caller does not ask for it again.
     atomic_write.write(tmp_path / "private", "another")
     assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o600
     (tmp_path / "link").symlink_to("private")
@@ -295,7 +295,7 @@ def test_checksums_are_of_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     for place in range(len(whole)):
         changed = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
         assert checksums.wrong(changed, "x") is not None
-    # Another one beside it, wherever it comes from.
+    # A second checksum in the same file, from any source.
     assert checksums.wrong(whole + whole, "x") == checksums.DAMAGED
     with pytest.raises(tacit.MisuseError, match="2 times 'tacit-x-blake3:'"):
         checksums.filled(2 * checksums.field("x").encode(), "x")
@@ -304,7 +304,7 @@ def test_checksums_are_of_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_a_model_is_read_by_torch_alone(tmp_path: Path) -> None:
-    """Its round is in the archive's comment."""
+    """The model's round is in the comment of the archive."""
     (tmp_path / "model.pt").write_bytes(
         model_store.to_bytes(Kept.of({"w": torch.arange(3.0)}, 2, 5))
     )
@@ -318,7 +318,7 @@ def test_weights_that_flipped_are_refused_by_the_command(tmp_path: Path) -> None
     COMPILED[0].save(tmp_path / "model.tacit")
     COMPILED[1].save(tmp_path / "model.weights")
     content = bytearray((tmp_path / "model.weights").read_bytes())
-    # The last number's sign.
+    # Changes the sign of the last number.
     content[-1] ^= 0x80
     (tmp_path / "model.weights").write_bytes(content)
     arrays.write(tmp_path / "x.npy", torch.zeros(1, 3))

@@ -1,4 +1,4 @@
-"""The check of licences finds what it is for."""
+"""The check of licences finds violations."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The check of words finds those that are retired."""
+"""The check of words finds retired words."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Checked mode: no overflow goes unseen, only who would learn a result is told, and nothing else
-changes."""
+"""Checked mode: every overflow is detected, only the receivers of a result learn of it, and all
+other results stay the same."""
 
 import re
 import sys
@@ -29,10 +29,10 @@ FAMILIES = [
     {"protocol": "additive", "parties": 2, "source": "dealer"},
 ]
 
-#: A program of functions over arrays.
+#: A RISC-V program with functions over arrays.
 ARRAYS = Path(__file__).parents[1] / "crates" / "riscv" / "programs" / "arrays.elf"
 
-#: Two that are shared, and whose product is not.
+#: Two numbers that can be shared, but whose product overflows.
 LARGE = torch.tensor([3.0, 1e6])
 
 
@@ -41,7 +41,7 @@ def shared(*tensors: torch.Tensor) -> list[SecretTensor]:
 
 
 def opened(secret: torch.Tensor, to: int | None = None) -> Any:
-    """Its values, or which operators are told of in their place."""
+    """Reveals a value, or returns the operators that its error names."""
     try:
         value = secret.reveal(to=to)  # type: ignore[attr-defined]
     except RangeError as error:
@@ -50,19 +50,19 @@ def opened(secret: torch.Tensor, to: int | None = None) -> Any:
 
 
 def in_checks(fn: Callable[..., Any], *args: Any, **setting: Any) -> Any:
-    """What all parties say alike."""
+    """Runs a program in checked mode; returns the result that all parties agree on."""
     told = tacit.launch(fn, *args, checked=True, **setting)
     assert all(each == told[0] for each in told)
     return told[0]
 
 
-# What is refused
+# Refused results
 # -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", [*FAMILIES, {"protocol": "plain", "parties": 2}])
 def test_what_is_shown_of_numbers_of_all_magnitudes_is_right(setting: dict[str, Any]) -> None:
-    """`overflows.py` goes through as many as are asked for."""
+    """`operators/overflows.py` can try more cases."""
     told, missed = overflows.tried(128, 7, setting)
     assert not missed
     counts = [
@@ -75,7 +75,7 @@ def test_what_is_shown_of_numbers_of_all_magnitudes_is_right(setting: dict[str, 
 def test_without_its_claims_overflows_are_missed(
     without: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the test above would notice."""
+    """Verifies that the test above detects missing claims."""
     monkeypatch.setattr(checks, without, lambda *_, **__: None)
     assert overflows.tried(128, 7, {"protocol": "replicated"})[1]
 
@@ -143,7 +143,7 @@ def test_the_error_names_operator_module_and_line() -> None:
     assert operator.startswith("aten.mm.default in module 'layers.2'")
 
 
-# Whom it concerns
+# Receivers of errors
 # ------------------------------------------------------------------------------------
 
 
@@ -254,7 +254,7 @@ def test_an_overflow_is_in_what_is_saved(tmp_path: Path) -> None:
     assert all(each[0].startswith("aten.") for each in tacit.launch(load))
 
 
-# What has no answer
+# Checks that end without a result
 # -----------------------------------------------------------------------------------
 
 
@@ -267,7 +267,7 @@ def test_where_checks_end_without_an_answer_nothing_is_opened_that_depends_on_th
         product, unrelated = x * y, tacit.share(torch.ones(1), owner=0)
         module = nn.Module()
         module.weight = nn.Parameter(product)
-        # As only who reaches into a secret tensor can.
+        # Only code that reaches into a secret tensor can do this.
         x._parts[0].add_(0)
         told = []
         for secret in (unrelated, product, product * 2, torch.relu(product)):
@@ -305,10 +305,10 @@ def test_where_a_party_is_lost_amid_checks_all_openings_say_so(tmp_path: Path) -
     def program() -> None:
         x, y = shared(LARGE, torch.ones(2))
         unrelated = tacit.share(torch.ones(1), owner=0)
-        # Nobody has still to wait for a share when the party is lost.
+        # No party may still wait for a share when the other party is lost.
         unrelated.reveal()
         product = x * y
-        # Nor for a product, which opens nothing.
+        # The same holds for a product, which opens nothing.
         told_of = [tmp_path / f"{party}" for party in range(2)]
         if tacit.session().party == 2:
             while not all(path.exists() for path in told_of):
@@ -334,7 +334,7 @@ def test_where_a_party_is_lost_amid_checks_all_openings_say_so(tmp_path: Path) -
         assert unrelated.startswith("PeerError: party 2 failed")
 
 
-# What it costs, and when
+# Costs
 # -----------------------------------------------------------------------------
 
 
@@ -350,14 +350,14 @@ def test_rounds_are_those_of_the_program_until_something_is_opened() -> None:
 
     usual, checked = tacit.launch(program)[0], tacit.launch(program, checked=True)[0]
     assert checked[0] == usual[0]
-    # Coins, holds and looking at them, lifting, multiplying, a comparison with zero, joining; and
-    # flags.
+    # Rounds for the coins, the holds and their check, the lifting, the product, the comparison with
+    # zero and the AND; and for the flags.
     assert 0 < checked[1] - usual[1] < 30
 
 
 def _uses_of_a_weight() -> tuple[list[Any], list[int], list[Any]]:
-    """What is shown of a layer that is used, written to, and used again, and how many bytes each
-    use took."""
+    """Uses a layer, writes to its weight and uses it again; returns the results and the bytes of
+    each use."""
     session = tacit.session()
     layer = nn.Linear(64, 32, bias=False)
     weight = torch.arange(2048.0).reshape(32, 64) / 256
@@ -395,15 +395,16 @@ def test_a_weight_is_lifted_once_until_it_is_written_to(setting: dict[str, Any])
         assert _about(shown[3], doubled)
         for refused in (shown[2], shown[5]):
             assert "linear" in str(refused).lower()
-        # The second use sends no residues of the weight, nor does the one after the first of the
-        # new weight.
+        # The second use sends no residues of the weight, and neither does the second use of the new
+        # weight.
         assert sent[1] < sent[0], sent
         assert sent[4] < sent[3], sent
 
 
 @pytest.mark.parametrize("setting", FAMILIES)
 def test_an_overflow_of_one_input_stops_no_other_use_of_a_weight(setting: dict[str, Any]) -> None:
-    """The weight's residues come of the first use; nothing else of that is in what comes after."""
+    """Later uses take the weight's residues from the first use, and depend on nothing else of
+    it."""
 
     def program() -> Any:
         layer = tacit.share_module(nn.Linear(3, 1, bias=False), owner=0)
@@ -412,7 +413,7 @@ def test_an_overflow_of_one_input_stops_no_other_use_of_a_weight(setting: dict[s
             found = [
                 opened(layer(tacit.share(each * torch.ones(1, 3), owner=1))) for each in (1e9, 1.0)
             ]
-            # Whoever receives the second result learns nothing of the first, which another party
+            # The receiver of the second result learns nothing of the first one, which another party
             # received.
             layer.weight.mul_(2)
             first, second = (
@@ -431,7 +432,7 @@ def test_an_overflow_of_one_input_stops_no_other_use_of_a_weight(setting: dict[s
 def test_residues_of_what_a_weight_was_are_not_taken_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What the test above would notice: a right result is refused then."""
+    """Verifies that the test above detects stale residues: they would refuse a right result."""
     forget = Storages._forget
 
     def keeps(self: Storages, lasting: Any) -> None:
@@ -471,7 +472,7 @@ def test_what_lies_outside_of_the_block_is_not_checked() -> None:
     assert tacit.launch(program)[0] == [False, True, False]
 
 
-# Who can, and how it is said
+# Available protocols, and messages
 # -------------------------------------------------------------------------
 
 
@@ -481,10 +482,10 @@ def test_more_parties_than_two_of_additive_sharing_are_told_to_take_a_dealer() -
         return [isinstance(opened(each), tuple) for each in (x * y, x * 2, torch.relu(x))]
 
     setting: dict[str, Any] = {"protocol": "additive", "parties": 3}
-    with pytest.raises(tacit.MisuseError, match=r"checked mode among 3 .* takes a dealer") as error:
+    with pytest.raises(tacit.MisuseError, match=r"checked mode among 3 .* needs a dealer") as error:
         tacit.launch(program, checked=True, **setting, source="ot")
     message = str(error.value)
-    # What it says to do, one after another.
+    # The remedies of the message, one after another.
     for remedy, instead in {
         'source = "dealer"': {"source": "dealer"},
         'protocol = "replicated"': {"protocol": "replicated"},
@@ -536,7 +537,7 @@ def test_a_promised_width_is_held() -> None:
 def test_a_sign_that_starts_beside_a_truncation_is_held(
     scale: int, width: int, within: float, beyond: float, setting: dict[str, Any]
 ) -> None:
-    """As in a compiled layer with its ReLU. The truncation alone may be right by chance."""
+    """A compiled layer with its ReLU does this. The truncation alone may be right by chance."""
 
     def program() -> Any:
         def rectified(value: float) -> Any:
@@ -568,7 +569,7 @@ def test_a_rehearsal_names_what_a_promised_width_does_not_hold() -> None:
             tacit.launch(program, 2e5, protocol="plain", parties=2)
 
 
-#: What compares its argument with numbers of its own.
+#: Functions that compare their argument with public numbers.
 COMPARING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
@@ -605,7 +606,7 @@ def test_functions_hold_what_a_width_promises(setting: dict[str, Any]) -> None:
         )
     beyond = in_checks(program, torch.tensor([1e6, -1e6, 7e4, 4e4, -3.0]), **setting)
     right = {name for name, found in beyond.items() if not isinstance(found, tuple)}
-    # A product by a public number compares nothing.
+    # A product by a public number makes no comparison.
     assert right == {"quotient"}
 
 
@@ -678,7 +679,7 @@ def test_integers_near_the_end_of_a_word_do_not_wrap(
     )
 
 
-#: Powers of integers by which of the base and the exponent are secret.
+#: Powers of integers, by whether the base or the exponent is secret.
 POWERS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "secret by secret": lambda x, n: tacit.share(x, owner=0) ** tacit.share(n, owner=1),
     "secret by public": lambda x, n: tacit.share(x, owner=0) ** n,

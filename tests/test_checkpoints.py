@@ -1,4 +1,4 @@
-"""Training that is saved, resumed, and refused where files do not belong together."""
+"""Checkpoints of training: saved, resumed, and refused if the files do not belong together."""
 
 import copy
 import json
@@ -22,19 +22,19 @@ INPUTS, TARGETS = torch.randn(12, 5), torch.randn(12, 2)
 
 
 def network() -> nn.Module:
-    """Small, with running statistics."""
+    """Makes a small network with running statistics."""
     torch.manual_seed(9)
     return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2))
 
 
 def make() -> tuple[nn.Module, torch.optim.Optimizer]:
-    """In a party: a secret network and what trains it."""
+    """Makes a secret network and its optimizer, in a party."""
     model = tacit.share_module(network(), owner=0, trainable=True)
     return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> None:
-    """In a party: some steps."""
+    """Trains some steps, in a party."""
     x, y = tacit.share(INPUTS, owner=1), tacit.share(TARGETS, owner=1)
     for _ in range(steps):
         optimizer.zero_grad()
@@ -43,7 +43,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> Non
 
 
 def saved(folder: str, step: int = 3) -> dict[str, Any]:
-    """In a party: trains, saves, and goes on."""
+    """Trains, saves and continues, in a party."""
     model, optimizer = make()
     train(model, optimizer, step)
     tacit.save_checkpoint(folder, model, optimizer, step=step)
@@ -56,7 +56,7 @@ def saved(folder: str, step: int = 3) -> dict[str, Any]:
 def resumed(
     folder: str, step: int | None = None, is_secret: bool = True
 ) -> tuple[int, dict[str, Any]]:
-    """In a party: what another session saved, trained by as many steps more."""
+    """Resumes another session's checkpoint and trains as many further steps, in a party."""
     if is_secret:
         model, optimizer = make()
     else:
@@ -96,7 +96,7 @@ def test_no_file_shows_a_value(tmp_path: Path) -> None:
     name = "module.0.weight"
     shares = [load_file(path)[name] for path in sorted(tmp_path.iterdir())]
     assert len(shares) == 3
-    # Uniform words: of 20 the chance that none has a high bit is 2^-20 for each of these.
+    # Shares are uniform words. For each file, the chance that none of 20 has a high bit is 2^-20.
     assert all((share.abs() > 1 << 40).any() for share in shares)
     plain = tacit.launch(lambda: tacit.reveal_module(make()[0]), protocol="plain")[0]["0.weight"]
     assert sum(shares).abs().max() < 1 << 20
@@ -118,19 +118,19 @@ def test_the_owner_alone_is_given_the_weights() -> None:
 
 
 def refusal(folder: Path, *args: Any, **setting: Any) -> str:
-    """What a session says that is to resume."""
+    """Returns the error of a session that tries to resume."""
     with pytest.raises(tacit.MisuseError) as caught:
         tacit.launch(resumed, str(folder), *args, **setting)
     return str(caught.value)
 
 
 def file_of(folder: Path, party: int, step: int = 3) -> Path:
-    """Where a party's file is."""
+    """Returns the path of a party's file."""
     return folder / f"step-{step:09d}-party-{party}.safetensors"
 
 
 def rewritten(path: Path, **changes: Any) -> None:
-    """The same file with another manifest."""
+    """Rewrites a file with a changed manifest."""
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
@@ -171,7 +171,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     assert "not taken" in refusal(steps)
 
 
-#: What a manifest says of an optimiser.
+#: A manifest's entry for an optimizer.
 ABOUT: dict[str, Any] = {"class": "SGD", "groups": [], "state": {"items": []}}
 
 
@@ -240,7 +240,7 @@ def test_nothing_is_overwritten_before_the_new_one_is_whole(tmp_path: Path) -> N
 def test_a_session_that_resumed_and_was_killed_while_it_saved_is_no_hindrance(
     tmp_path: Path,
 ) -> None:
-    """It leaves files of one step that are of two sessions; the step before it all have of one."""
+    """Such a crash leaves files of one step from two sessions. The step before it is complete."""
     first, second = tmp_path / "first", tmp_path / "second"
 
     def save(folder: str) -> None:
@@ -254,13 +254,13 @@ def test_a_session_that_resumed_and_was_killed_while_it_saved_is_no_hindrance(
     shutil.copy(file_of(second, 1), file_of(first, 1))
     assert tacit.launch(resumed, str(first))[0][0] == 2
     assert "has a checkpoint of identifier" in refusal(first, 3)
-    # A file that is damaged is no reason to take an earlier one unasked.
+    # If the latest file is damaged, the session does not silently resume an earlier one.
     file_of(first, 1).write_bytes(file_of(first, 1).read_bytes()[:5])
     assert "is not taken: it is cut" in refusal(first)
 
 
 def test_what_a_party_that_was_killed_had_begun_to_write_goes(tmp_path: Path) -> None:
-    """Its own alone: parties may name one folder."""
+    """A party removes only its own remains, because parties may share a folder."""
 
     def end(path: Any, *_: Any, **__: Any) -> None:
         if os.path.exists(path):
@@ -346,7 +346,7 @@ def adam(model: nn.Module) -> torch.optim.Optimizer:
 
 Making = Callable[[nn.Module], torch.optim.Optimizer]
 
-#: By which optimiser it was saved, by which it is to be resumed, and what the refusal says.
+#: The optimizer that saved, the optimizer that resumes, and the expected error.
 OTHER_OPTIMIZERS: dict[str, tuple[Making, Making, str]] = {
     "class": (adam, sgd, "was saved with the optimizer Adam, and this is SGD"),
     "class the other way": (sgd, adam, "was saved with the optimizer SGD, and this is Adam"),

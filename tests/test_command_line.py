@@ -1,4 +1,4 @@
-"""The command line, as a newcomer uses it."""
+"""The command line, as a new user meets it."""
 
 import json
 import os
@@ -70,7 +70,7 @@ BENCH_KEYS = {
 
 
 def from_a_shell(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs a command as a user does."""
+    """Runs a command in a process of its own, as a shell does."""
     words = [*TACIT, *map(str, arguments)]
     return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
 
@@ -131,7 +131,8 @@ def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Pa
     made = outcome["correlation_bytes_sent_per_party"]
     assert len(made) == len(outcome["bytes_sent_per_party"]) == parties
     received = outcome["correlation_bytes_received_per_party"]
-    # Among themselves the parties send far more than online; a dealer sends to each as much.
+    # Parties that make correlations together send each other far more than online. A dealer sends
+    # every party about the same amount.
     if source != "dealer":
         assert min(made) > 10 * max(outcome["bytes_sent_per_party"])
     else:
@@ -221,7 +222,7 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     assert all(name.removeprefix("federated_mean") in said for name in large_federations)
     assert chosen(["compiled"]) == list(COMPILED)
     assert all(name.removeprefix("compiled") in said for name in COMPILED)
-    # Weights are opened before what is measured.
+    # The opening of weights happens in the warm-up, before the measurement.
     assert all(case.warm_up > 0 for case in COMPILED.values())
 
 
@@ -244,7 +245,7 @@ def test_bench_of_federations(tmp_path: Path) -> None:
     (entry,) = json.loads((tmp_path / "bench.json").read_text())
     assert (entry["clients"], entry["parameters"], entry["parties"]) == (16, 7690, 3)
     assert 0 < entry["seconds_min"] <= entry["seconds_median"]
-    # Two numbers to a word, and what does not grow with the vector.
+    # A word holds two numbers; the rest does not grow with the vector.
     assert 4 * 7691 < entry["bytes_up_per_client"] < 4 * 7691 + 4000
     assert min(entry["bytes_sent_per_party"]) > 0
     assert len(entry["memory_per_party"]) == 3
@@ -273,10 +274,11 @@ def test_bench_of_programs(tmp_path: Path) -> None:
         assert entry["instructions"] > 100
         assert min(entry["bytes_sent_per_party"]) > 0
     by_name = {entry["name"]: entry for entry in report[:8]}
-    # With an agreement on lengths, and one on what was public.
+    # The extra rounds compare the lengths and the public values.
     assert by_name["aes_block"]["rounds"] <= 31 + 4
     assert by_name["products_100"]["rounds"] <= 2 + 4
-    # Products that do not wait for each other share their rounds: a message each way.
+    # Products that do not depend on each other share their rounds, so the delay of one message
+    # counts.
     late = by_name["products_100_10ms"]
     assert late["rounds"] == by_name["products_100"]["rounds"]
     assert 0.02 <= late["seconds_min"] <= late["seconds_median"]
@@ -324,7 +326,7 @@ def test_bench_sends_no_more_than_it_may(tmp_path: Path) -> None:
 
 
 def example(folder: Path) -> Path:
-    """The repository's example, with certificates of its own and free ports."""
+    """Sets up the repository's example with its own certificates and free ports."""
     made = tacit("certificates", "--parties", 3, "--out", folder / "certificates")
     assert made.returncode == 0, made.stderr
     assert "party-2.key" in made.stdout
@@ -337,7 +339,7 @@ def example(folder: Path) -> Path:
 
 
 def run_parties(config: Path, program: Path, parties: list[int]) -> list[tuple[int, str, str]]:
-    """Starts parties as on separate machines; exit code, output and errors of each."""
+    """Starts parties as on separate machines; returns exit code, output and errors of each."""
     started = [
         Command("run", "--config", config, "--party", party, program, "an argument")
         for party in parties
@@ -430,14 +432,14 @@ def test_a_party_that_never_comes(tmp_path: Path) -> None:
     config.write_text(config.read_text().replace("timeout = 60", "timeout = 3"))
     for code, _, err in run_parties(config, ROOT / "examples" / "classify.py", [0, 1]):
         assert code == 1
-        # The one whose time is over first tells the other.
+        # The party that times out first tells the other.
         waited = r'party 2 failed in step "connect": (as party [01] reports, )?it did not come within the timeout'
         assert re.search(waited, err)
         assert "Traceback" not in err
 
 
 def shout(config: Path, key: Path, program: Path) -> tuple[Path, str]:
-    """Others may read the key of party 2."""
+    """Makes the key of party 2 readable by other users."""
     key.chmod(0o644)
     return program, (
         f"the private key {config.parent}/certificates/party-2.key can be read by other users of "
@@ -447,7 +449,7 @@ def shout(config: Path, key: Path, program: Path) -> tuple[Path, str]:
 
 
 def lack(_config: Path, _key: Path, program: Path) -> tuple[Path, str]:
-    """Party 2 has no program."""
+    """Removes the program of party 2."""
     return program.with_name("missing.py"), f"there is no program {program.with_name('missing.py')}"
 
 
@@ -461,7 +463,7 @@ def test_who_cannot_take_part_tells_the_others(
     mistaken, reason = mistake(config, tmp_path / "certificates" / "party-2.key", program)
     starting = ThreadPoolExecutor(2)
     others = starting.submit(run_parties, config, program, [0, 1])
-    # The others would wait for ten minutes.
+    # Without the message, the others would wait for ten minutes.
     while not (waited := others.done()) and not all(map(listens, ports_of(config)[:2])):
         time.sleep(0.1)
     assert not waited
@@ -474,7 +476,7 @@ def test_who_cannot_take_part_tells_the_others(
 
 
 def ports_of(config: Path) -> list[int]:
-    """Of all parties."""
+    """Returns the ports of all parties."""
     return [
         int(port)
         for port in re.findall(r'^address = "127.0.0.1:(\d+)"', config.read_text(), re.MULTILINE)
@@ -482,15 +484,15 @@ def ports_of(config: Path) -> list[int]:
 
 
 def listens(port: int) -> bool:
-    """Whether somebody does there."""
+    """Returns whether a process listens on a port."""
     with socket.socket() as caller:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Whoever runs tests in the background of a shell ignores this signal, and so would what they
-    start."""
+    """Enables interrupts: tests in the background of a shell, and the processes they start,
+    would ignore them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -514,7 +516,7 @@ def test_interrupting_ends_the_wait_for_the_others(tmp_path: Path) -> None:
         assert process.poll() is None
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    # It would wait for ten minutes.
+    # Without the interrupt it would wait for ten minutes.
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "tacit: interrupted\n")
 
@@ -540,10 +542,10 @@ def test_interrupting_ends_the_wait_for_a_message_and_tells_the_others(tmp_path:
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() in {"waits\n", "stalls\n"}
-    # From the line that it printed to the wait are microseconds of work.
+    # The work between the printed line and the wait takes microseconds.
     time.sleep(1)
     processes[0].send_signal(signal.SIGINT)
-    # They would wait for ten minutes.
+    # Without the message they would wait for ten minutes.
     ends = [process.communicate(timeout=120)[1].splitlines()[-1] for process in processes[:2]]
     processes[2].kill()
     processes[2].communicate()
@@ -553,8 +555,8 @@ def test_interrupting_ends_the_wait_for_a_message_and_tells_the_others(tmp_path:
 
 
 def test_a_request_to_end_is_told_like_an_interrupt(tmp_path: Path) -> None:
-    """As by whoever supervises a service; and each party's kernels have the threads that it asked
-    for."""
+    """A service manager ends processes this way. Each party's kernels also have the requested
+    number of threads."""
     config = example(tmp_path)
     config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
     start = "import tacit, time, torch\nsecret = tacit.share(torch.ones(3), owner=0)\n"
@@ -570,7 +572,7 @@ def test_a_request_to_end_is_told_like_an_interrupt(tmp_path: Path) -> None:
         for party in parties:
             party.begun()
         os.kill(parties[2].id, signal.SIGTERM)
-        # They would wait for ten minutes.
+        # Without the message they would wait for ten minutes.
         ends = [party.ended(120) for party in parties]
     finally:
         for party in parties:
@@ -589,8 +591,8 @@ def test_a_request_to_end_is_told_like_an_interrupt(tmp_path: Path) -> None:
 INTERRUPTED = {
     "threads that wait": "if tacit.session().party == 2: time.sleep(600)\n    (x * x).reveal()",
     "a wait for correlations": "y = x.expand(2000, 3) @ x.expand(2000, 3).T\n    y = y @ y",
-    # Its stack shows no code of PyTorch, and nothing ends it; but Python takes it for ended, as it
-    # is waited for while the interrupt comes.
+    # The stack of this thread shows no code of PyTorch, and nothing ends the thread. Python
+    # nevertheless considers it ended, because the interrupt comes while another thread joins it.
     "one of the threads": """big = torch.ones(1500, 1500)
     while tacit.session().party == 1:
         try:
@@ -606,18 +608,19 @@ def test_interrupting_ends_parties_in_threads(what: str, tmp_path: Path) -> None
     program = tmp_path / "program.py"
     lines = [
         "x = tacit.share(torch.ones(3), owner=0)",
-        # What the first operation imports takes longer than the wait below.
+        # The imports of the first operation take longer than the wait below.
         "(x * x).reveal()",
         "if tacit.session().party == 0: print('in', flush=True)",
         INTERRUPTED[what],
     ]
     body = "\n    ".join(lines)
     program.write_text(
-        # PyTorch imports this at its end, where it is installed, which compiles texts. CPython then
-        # forgets
-        # that an interrupt ended the program: the process exits with 1.
+        # PyTorch imports tabulate when it ends, if it is installed, and tabulate compiles regular
+        # expressions. CPython then forgets that an interrupt ended the program, and the process
+        # exits with 1.
         "import sys\nsys.modules['tabulate'] = None\n"
-        # The interpreter takes its time to end, in which no thread may ask for it that is in C++.
+        # The interpreter takes a second to end. During it no thread in C++ may request the
+        # interpreter.
         "import tacit, time, torch\n\nclass Slow:\n    def __del__(self, wait=time.sleep): "
         "wait(1)\n\n"
         f"slow = Slow()\n\ndef program():\n    {body}\n\n"
@@ -631,11 +634,11 @@ def test_interrupting_ends_parties_in_threads(what: str, tmp_path: Path) -> None
         assert process.stdout.readline() == "in\n"
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        # They would wait for ten minutes.
+        # Without the interrupt they would wait for ten minutes.
         _, err = process.communicate(timeout=120)
     finally:
         process.kill()
-    # Of a signal that nobody caught, and of none that brought the interpreter down.
+    # The process ends by the uncaught signal, and not by a crash of the interpreter.
     assert process.returncode == -signal.SIGINT, err
     assert "terminate called" not in err
 
@@ -663,7 +666,7 @@ def test_a_party_makes_its_own_pair(tmp_path: Path) -> None:
 
 
 def doctor(config: Path, *arguments: object) -> tuple[int, dict[str, dict[str, Any]]]:
-    """Its exit code and its checks by name."""
+    """Runs the doctor; returns its exit code and its checks by name."""
     report = config.parent / f"report-{'-'.join(map(str, arguments))}.json"
     done = tacit("doctor", "--config", config, "--json", report, "--wait", 0.5, *arguments)
     assert done.stderr == ""
@@ -827,7 +830,7 @@ def test_what_is_mistyped_names_the_nearest(
 @pytest.mark.parametrize(
     "arguments",
     [
-        # An abbreviation is no mistake, nor is an option of a program.
+        # Abbreviations are accepted, and options of the program are not checked.
         ["demo", "--proto", "additive", "--samples", "none"],
         ["run", "--party", "0", "program.py", "--", "--confg"],
         ["demo", "--xyzzy"],
@@ -902,7 +905,7 @@ def test_help_and_version() -> None:
 
 
 def importing(*arguments: object) -> tuple[set[str], str]:
-    """Packages that a command imports, and its errors."""
+    """Returns the packages that a command imports, and its errors."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "tacit", *map(str, arguments)],
         capture_output=True,
@@ -970,7 +973,7 @@ def test_the_console_script_is_installed() -> None:
 def test_what_is_printed_into_a_file_is_not_cut(
     columns: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Unless somebody says how wide it is."""
+    """Lines are as long as they need to be, unless COLUMNS gives a width."""
     monkeypatch.delenv("COLUMNS", raising=False)
     if columns is not None:
         monkeypatch.setenv("COLUMNS", columns)

@@ -1,4 +1,4 @@
-"""``tacit completion``: the shells complete what the parsers know."""
+"""``tacit completion``: the shells complete commands and options that the parsers accept."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from tacit import cli
 from tacit.commands import COMMANDS
 
-#: What is typed, and what it can become; a last word that is empty is after a space.
+#: Typed words and their completions. The last word is empty after a space.
 CASES = {
     "tacit de": {"demo", "dealer"},
     "tacit federated ": {"demo", "experiment", "certificates", "serve"},
@@ -27,20 +27,20 @@ CASES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """In which files are completed."""
+    """The folder whose files are completed."""
     for name in ("parties.toml", "program with space.py", "other.txt"):
         (tmp_path / name).write_text("")
     return tmp_path
 
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the command prints."""
+    """Returns the script that the command prints."""
     assert cli.main(["completion", shell]) == 0
     return capsys.readouterr().out
 
 
 def completed(words: list[str], text: str, folder: Path) -> set[str]:
-    """The lines that a shell prints after the script."""
+    """Returns the lines that a shell prints after the script."""
     if shutil.which(words[0]) is None:
         pytest.skip(f"{words[0]} is not installed")
     done = subprocess.run(
@@ -51,7 +51,7 @@ def completed(words: list[str], text: str, folder: Path) -> set[str]:
 
 
 def words_of(typed: str) -> str:
-    """The words as an array of a shell."""
+    """Writes words as an array of the shell."""
     return " ".join(f"'{word}'" for word in typed.split(" "))
 
 
@@ -77,7 +77,7 @@ def test_bash_completes_behind_an_equals_sign(
 
 @pytest.mark.parametrize("typed", CASES)
 def test_zsh(typed: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """zsh itself leaves away what does not begin as the word does."""
+    """zsh itself drops completions that do not begin with the typed word, so the test does too."""
     asked = f"COMP_WORDS=({words_of(typed)}); COMP_CWORD={typed.count(' ')}; emulate sh; _tacit\n"
     asked += 'for each in "${COMPREPLY[@]}"; do print -r -- "$each"; done\n'
     text = "autoload -U compinit && compinit -u -D\n" + script("zsh", capsys) + asked

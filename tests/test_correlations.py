@@ -24,8 +24,8 @@ print("right")
 
 
 def configured(folder: Path, source: str | None = None) -> Path:
-    """Two parties with certificates, free ports and files of correlations; the source is named, or
-    not."""
+    """Configures two parties with certificates, free ports and files of correlations. The source
+    is named in the configuration or not."""
     made = tacit("certificates", "--parties", 2, "--out", folder)
     assert made.returncode == 0, made.stderr
     lines = ['protocol = "additive"', "timeout = 60"]
@@ -45,14 +45,15 @@ def configured(folder: Path, source: str | None = None) -> Path:
 
 
 def both(folder: Path, *arguments: str) -> list[tuple[int, str, str]]:
-    """Exit code, output and errors of each party; ``{}`` in an argument is its number."""
+    """Runs both parties; returns exit code, output and errors of each. ``{}`` in an argument
+    becomes the party's number."""
     words = [[argument.replace("{}", str(party)) for argument in arguments] for party in range(2)]
     started = [Command(*each, folder=folder) for each in words]
     return [command.ended() for command in started]
 
 
 def run(folder: Path, config: str, *options: str, images: int = 3) -> list[tuple[int, str, str]]:
-    """The program in both parties."""
+    """Runs the program in both parties."""
     return both(
         folder, "run", "--config", config, "--party", "{}", *options, "program.py", str(images)
     )
@@ -84,14 +85,14 @@ def test_recorded_made_and_used_once(tmp_path: Path) -> None:
     for code, out, err in run(folder, "from-file.toml"):
         assert (code, out) == (0, "right\n"), err
         assert "correlations from files made ahead" in err
-    # Another batch size is another demand; the run that it began is used.
+    # Another batch size makes another demand. The run is used up even so.
     ended = run(folder, "from-file.toml", images=30)
     assert any("another program or other shapes" in err for _, _, err in ended)
     for code, _, err in run(folder, "from-file.toml"):
         assert code == 1
         assert "exhausted: all 2 runs are used" in err
         assert "Traceback" not in err
-    # Nothing that exists is overwritten.
+    # Existing files are not overwritten.
     assert all(
         code == 1
         for code, _, _ in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations")
@@ -104,7 +105,8 @@ def test_recorded_and_made_by_encryption(tmp_path: Path) -> None:
         assert (code, out) == (0, "right\n"), err
         assert "correlations by oblivious transfer and homomorphic encryption (ring-LWE)" in err
 
-    # The configuration says where a session takes them, the option where they come from now.
+    # The configuration names the source of sessions; the option names the source that makes the
+    # files.
     make = ("correlations", "make", "--config", "from-file.toml", "--party", "{}", "--source", "he")
     files = ("--demand", "demand-{}.txt", "--out", "party-{}.correlations")
     for code, out, err in both(folder, *make, *files, "--runs", "1"):

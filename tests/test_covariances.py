@@ -1,5 +1,5 @@
-"""Covariances and correlations of secret rows: as PyTorch has them, weighted and not, and their
-gradients."""
+"""Covariances and correlations of secret rows, weighted or not, and their gradients agree with
+PyTorch's."""
 
 from collections.abc import Callable
 

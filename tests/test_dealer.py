@@ -1,4 +1,4 @@
-"""A dealer and two parties as processes that are started one by one, as on separate machines."""
+"""A dealer and two parties as processes that start one by one, as on separate machines."""
 
 import os
 import re
@@ -18,7 +18,7 @@ x = tacit.share(torch.tensor([1.5, -2.0]) if tacit.session().party == 1 else Non
 print((x * x).relu().reveal(to=1))
 """
 
-#: Runs until another ends it; tells that it has begun.
+#: A program that runs until another process ends it, and that reports when it has begun.
 ENDLESS = """
 import sys, tacit, torch
 x = tacit.share(torch.ones(20_000), owner=0)
@@ -30,7 +30,7 @@ for step in range(1_000_000):
 
 
 def configured(folder: Path, timeout: int = 60) -> Path:
-    """A configuration of two parties and a dealer, with fresh certificates and free ports."""
+    """Configures two parties and a dealer, with fresh certificates and free ports."""
     made = tacit("certificates", "--parties", 2, "--dealer", "--out", folder)
     assert made.returncode == 0, made.stderr
     assert "dealer.pem" in made.stdout
@@ -95,7 +95,7 @@ def test_a_dealer_that_never_comes(tmp_path: Path) -> None:
     config = configured(tmp_path, timeout=4)
     for code, _, err in [member.ended() for member in parties(config, PRODUCT)]:
         assert code == 1
-        # Whichever party notices first tells the other.
+        # The party that notices first tells the other.
         cause = r'the dealer failed in step "connect": (as party \d reports, )?it did not come within the timeout'
         assert re.search(cause, err)
         assert "Traceback" not in err

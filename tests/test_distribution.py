@@ -1,5 +1,5 @@
-"""What is published: its name, its metadata, and what happens beside the other
-package of the name."""
+"""The published package: its name, its metadata, and its coexistence with the other package of
+the name ``tacit``."""
 
 import email
 import json
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BIN = Path(sys.executable).parent
 
-#: What a user runs after the installation, in an empty folder.
+#: Commands that a user runs after the installation, in an empty folder.
 FIRST = """
 import tacit, torch
 
@@ -36,7 +36,7 @@ print(tacit.__version__, tacit.__file__)
 
 
 def check(metadata: Message) -> None:
-    """Whether the metadata of a wheel are those of this project."""
+    """Checks that the metadata of a wheel are this project's."""
     assert metadata["Name"] == "tacit-mpc"
     assert metadata["Version"] == version("tacit-mpc") == tacit.__version__
     assert metadata["License-Expression"] == "Apache-2.0"
@@ -60,7 +60,7 @@ def check(metadata: Message) -> None:
 
 @pytest.mark.skipif(not (BIN / "maturin").exists(), reason="`make setup` installs maturin")
 def test_the_metadata_of_a_wheel(tmp_path: Path) -> None:
-    """As a build has them, without one."""
+    """The test asks for the metadata without building a wheel."""
     made = subprocess.run(
         [BIN / "maturin", "pep517", "write-dist-info", "--metadata-directory", tmp_path],
         cwd=ROOT,
@@ -77,7 +77,7 @@ def test_the_metadata_of_a_wheel(tmp_path: Path) -> None:
 
 
 def test_the_readmes_images_are_found_from_anywhere() -> None:
-    """The page of a package index has no other file of the repository."""
+    """The page of a package index has no other files of the repository."""
     files = f"{PROJECT['urls']['Repository']}/raw/main/"
     images = re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text())
     assert images
@@ -94,7 +94,7 @@ def test_the_release_has_a_date() -> None:
 
 
 def test_what_is_installed_by_hand_is_ours() -> None:
-    """The package ``tacit`` of the index is another project's, so nothing says to install it."""
+    """The package ``tacit`` of the index is another project's, so no instruction may install it."""
     stranger = re.compile(r"(pip install|uv add)[^\n]*['\" ]tacit(?![-\w])|\"tacit\[")
     places = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     for folder in ("python", "examples", "tests"):
@@ -142,7 +142,7 @@ def test_the_other_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere wheels have another tag")
 def test_a_wheel_is_installed_in_an_empty_environment(tmp_path: Path) -> None:
-    """Long: it builds the extension a second time, and installs PyTorch."""
+    """Takes long: it builds the extension a second time and installs PyTorch."""
 
     def ran(*words: object) -> str:
         done = subprocess.run(
@@ -167,7 +167,7 @@ def test_a_wheel_is_installed_in_an_empty_environment(tmp_path: Path) -> None:
         (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
         check(email.message_from_bytes(files.read(metadata)))
         assert {"tacit/py.typed", "tacit/_core.abi3.so", "tacit/_core.pyi"} <= set(files.namelist())
-    # The versions of the lock file, which are at hand.
+    # The versions of the lock file are in the local cache.
     pinned = ran(
         BIN / "uv",
         "export",

@@ -1,4 +1,4 @@
-"""The README and the pages of docs/: their code runs, their links lead somewhere."""
+"""The README and the pages of docs/: their code runs and their links work."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = sorted(DOCS.rglob("*.md"))
 
-#: What people read first is short.
+#: Size limits of the documents that users read first.
 MOST_BYTES = {
     "README.md": 9_000,
     "SECURITY.md": 12_000,
@@ -30,25 +30,24 @@ MOST_BYTES = {
     "CHANGELOG.md": 9_000,
 }
 
-#: Commands that any page may show and that need nothing but its own files.
+#: Commands that run on every page, because they need only the page's files.
 RUNS = ("check", "compare", "cost")
 
-#: Pages of which every command runs, in order; commands of other pages are for other machines.
+#: Pages whose commands all run, in order. Commands of other pages are for other machines.
 WHOLE = {*DOCS.glob("tutorials/*.md"), DOCS / "compile.md"}
 
-#: How the lines begin that take part in something together: those of one block run at the same
-#: time.
+#: Beginnings of commands that take part in one session. Those of one block run at the same time.
 TOGETHER = (["tacit", "run"], ["tacit", "dealer"], ["tacit", "federated", "serve"], ["python"])
 
-#: What stands on a page where a message has a name or a number.
+#: Stands on a page for a name or a number in a message.
 MARK = "…"
 
-#: Compilers for RISC-V, of which a page needs one.
+#: Compilers for RISC-V. A page needs one of them.
 COMPILERS = ("clang-19", "riscv64-linux-gnu-gcc", "riscv64-unknown-elf-gcc")
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The blocks of code of a page."""
+    """Returns the blocks of code of a page."""
     found = re.findall(
         rf"^( *)```{language}\n(.*?)^\1```$", page.read_text(), re.MULTILINE | re.DOTALL
     )
@@ -56,8 +55,11 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def write_files(page: Path, folder: Path) -> list[str]:
-    """Writes the files that a page shows: a block that begins with a file's name is that file. The
-    rest of its Python is one program. Addresses are replaced by free ones of this machine."""
+    """Writes the files that a page shows.
+
+    A block that begins with a file's name becomes that file. The rest of the page's Python is one
+    program. Addresses are replaced by free ones of this machine.
+    """
     program, files = [], {}
     for language in ("python", "toml", "c"):
         for code in blocks(page, language):
@@ -77,13 +79,13 @@ def write_files(page: Path, folder: Path) -> list[str]:
 
 
 def lines(block: str) -> list[list[str]]:
-    """The commands of a block, by words."""
+    """Returns the commands of a block, split into words."""
     found = [shlex.split(line, comments=True) for line in block.replace("\\\n", " ").splitlines()]
     return [words for words in found if words]
 
 
 def started(words: list[str], folder: Path) -> Command:
-    """A line of a page at work."""
+    """Starts a command of a page."""
     assert words[0] in ("tacit", "python"), words
     if words[0] == "python":
         return Command(*words[1:], folder=folder, entry="pages")
@@ -91,14 +93,14 @@ def started(words: list[str], folder: Path) -> Command:
 
 
 def check_end(words: list[str], command: Command) -> None:
-    """It did what it should."""
+    """Checks that a command ended as it should."""
     code, output, errors = command.ended()
     assert code == 0, (words, output, errors)
 
 
 def run_block(block: str, folder: Path) -> None:
-    """Runs the commands of a block: one after another, or at the same time where they belong
-    together."""
+    """Runs the commands of a block: at the same time if they take part in one session, else in
+    turn."""
     commands = lines(block)
     if all(any(words[: len(start)] == start for start in TOGETHER) for words in commands):
         for words, command in [(words, started(words, folder)) for words in commands]:
@@ -114,7 +116,7 @@ def run_block(block: str, folder: Path) -> None:
     ids=lambda page: page.stem,
 )
 def test_a_pages_code_runs(page: Path, tmp_path: Path) -> None:
-    """In an empty folder: commands in order, then its Python as one program."""
+    """Runs a page's commands in order in an empty folder, then its Python as one program."""
     if blocks(page, "c") and page in WHOLE and not any(map(shutil.which, COMPILERS)):
         pytest.skip("no compiler for RISC-V is here")
     program = write_files(page, tmp_path)
@@ -146,7 +148,7 @@ def test_what_people_read_first_is_short(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(not find_spec("sphinx"), reason="`make docs` installs what makes the site")
 def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
-    """Long: it needs a group of dependencies that no other test does."""
+    """Takes long: it needs a dependency group that no other test uses."""
     options = ("--fail-on-warning", "--keep-going", "--quiet")
     made = subprocess.run(
         [sys.executable, "-m", "sphinx", *options, str(DOCS), str(tmp_path)],
@@ -169,8 +171,7 @@ def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
 
 
 def literals() -> list[str]:
-    """The texts in the sources of what users may meet; each place where something is put in is one
-    mark."""
+    """Returns the texts that users may see. A mark replaces each inserted value."""
     found = []
     for source in sorted((ROOT / "python" / "tacit").rglob("*.py")):
         for node in ast.walk(ast.parse(source.read_text())):
@@ -189,8 +190,7 @@ def literals() -> list[str]:
 
 
 def test_quoted_messages_are_those_of_the_source() -> None:
-    """What stands between two marks of a message stands in one text of the source, with a mark
-    there."""
+    """The source has a text that contains the quoted message, with its marks."""
     quoted = re.findall(r"^### `(.+)`$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
     known = literals()
     assert len(quoted) >= 20
@@ -198,8 +198,8 @@ def test_quoted_messages_are_those_of_the_source() -> None:
 
 
 def test_the_page_of_configurations_names_every_key() -> None:
-    """Of a session, as the core reads it, and of a federation."""
-    written = (ROOT / "crates" / "net" / "src" / "config.rs").read_text()
+    """This covers the keys of a session, as the core reads them, and of a federation."""
+    written = (ROOT / "crates" / "net" / "src" / "config" / "mod.rs").read_text()
     read = {
         key
         for structure in re.findall(r"struct (?:Document|Party) \{(.*?)\n\}", written, re.DOTALL)
@@ -213,7 +213,7 @@ def test_the_page_of_configurations_names_every_key() -> None:
 
 
 def test_pictures_are_what_their_script_draws() -> None:
-    """And each is on some page."""
+    """Each picture is also on some page."""
     drawing = runpy.run_path(str(DOCS / "_extensions" / "pictures.py"))
     pages = "".join(page.read_text() for page in PAGES)
     for name, draw in drawing["PICTURES"].items():

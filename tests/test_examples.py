@@ -1,4 +1,4 @@
-"""The programs of examples/, as a newcomer runs them; classify.py is in test_command_line.py."""
+"""The programs of examples/, as a new user runs them; classify.py is in test_command_line.py."""
 
 import re
 import runpy
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def ran(name: str, *arguments: object) -> None:
-    """Runs a program in this process, whose fork server its parties come from."""
+    """Runs a program in this process, because its parties come from this process's fork server."""
     sys.argv = [name, *map(str, arguments)]
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
@@ -70,9 +70,8 @@ def test_private_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     )
     plain, secret = map(figures, capsys.readouterr().out.splitlines())
     assert abs(plain[0] - secret[0]) < 0.03
-    # Eight steps in, accuracy climbs by forty points an epoch, and roundings move it by some. Both
-    # are well on their way from the 10% of guessing; where they arrive is compared below, after all
-    # epochs.
+    # After eight steps, accuracy rises by forty points an epoch, and rounding shifts it by a few.
+    # Both runs are far above the 10% of guessing. The comparison after all epochs is below.
     assert min(plain[1], secret[1]) > 40.0
     assert chart.read_text().count("<polyline") == 4
 
@@ -89,7 +88,7 @@ def test_private_training_is_as_accurate_as_in_the_clear(
 
 
 def figures(line: str) -> tuple[float, float]:
-    """Loss and accuracy in percent."""
+    """Returns loss and accuracy in percent."""
     found = re.fullmatch(r"in (?:the clear|secret): +loss ([\d.]+), accuracy ([\d.]+)%", line)
     assert found is not None, line
     return float(found[1]), float(found[2])
@@ -101,7 +100,7 @@ def test_saving_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert resumed.startswith("resumed from epoch 3 to 6: loss ")
     before, after = (float(line.rsplit(" ", 1)[1]) for line in (interrupted, resumed))
     assert after < before
-    # Nine steps of Adam of 0.02 each would be off by a tenth, if its states were lost.
+    # If Adam's states were lost, nine steps of 0.02 each would be off by a tenth.
     found = re.fullmatch(
         r"no weight is off by more than (\S+) from training that was not interrupted", error
     )

@@ -1,4 +1,4 @@
-"""``tacit federated``: the demonstration and its mistakes."""
+"""``tacit federated``: the demonstration, and mistakes in its options."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from commands import tacit
 
-#: What the demonstration's JSON promises.
+#: Keys that the demonstration's JSON must have.
 KEYS = {
     "clients",
     "rounds",
@@ -22,8 +22,8 @@ KEYS = {
 
 def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # So little noise that what is learned shows that clients, servers and reference start and go on
-    # alike.
+    # The noise is so small that the result shows whether clients, servers and reference start and
+    # continue alike.
     options = (
         "--clients",
         5,
@@ -41,11 +41,12 @@ def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     outcome = json.loads(Path("demo.json").read_text())
     assert outcome.keys() >= KEYS
     assert (outcome["clients"], outcome["rounds"], len(outcome["table"])) == (5, 2, 2)
-    # Which is drawn anew each time, and alone has moved up to 3 of the 540 test images in nine
+    # The noise differs in each run. On its own it moved up to 3 of the 540 test images in nine
     # runs.
     assert abs(outcome["accuracy_secret"] - outcome["accuracy_plain"]) <= 6.5 / 540
     assert outcome["accuracy_secret"] > 0.15
-    # 4,810 parameters and a weight of 8 bytes each, once, and what goes with them over TLS.
+    # Each client sends 4,810 parameters and a weight of 8 bytes each, once, plus the overhead of
+    # TLS.
     assert 8 * 4811 < outcome["bytes_up_per_client"] < 8 * 4811 + 4096
     assert outcome["bytes_sent_per_server"] > 5 * 8 * 4811
     for row in outcome["table"]:
@@ -65,7 +66,7 @@ def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("clients", "message"),
     [
-        # Before anything is imported that takes long.
+        # This is refused before slow imports.
         (100_000, "a federation has at most 4096 clients, not 100000"),
         (4000, "4000 clients for 1257 examples: each has one at least, so have 1 to 1257 clients"),
     ],
@@ -77,7 +78,7 @@ def test_more_clients_than_can_be(
     done = tacit("federated", "demo", "--clients", clients)
     assert done.returncode == 1
     assert message in " ".join(done.stderr.split())
-    # No server is said to start.
+    # No output claims that a server starts.
     assert done.stdout == ""
     assert Path("federated-demo").exists() == (clients < 4096)
 
@@ -146,7 +147,8 @@ def test_an_experiments_options(options: tuple[str, ...], message: str, tmp_path
 
 
 def test_a_demonstration_with_attackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of four clients flips its labels; a fifth one is trusted, and counts to no client."""
+    """One of four clients flips its labels. A fifth one is trusted, and is not counted as a
+    client."""
     monkeypatch.chdir(tmp_path)
     options = (
         "--clients",

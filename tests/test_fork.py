@@ -1,4 +1,4 @@
-"""A forked process has its parent's keys, counters and links, and must use none of them."""
+"""A forked process inherits its parent's keys, counters and links, and must not use them."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from tacit import _core
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs fork"),
-    # Python warns where threads exist, as they do here on purpose.
+    # Python warns about forks in processes with threads, which these tests need.
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
 ]
 
@@ -23,7 +23,7 @@ VALUES = np.array([3, -5], dtype=np.int64)
 
 
 def expectation() -> _core.Expectation:
-    """What a program takes that takes nothing."""
+    """Returns the expectation of a program that uses no correlations."""
     session = _core.Session.in_memory(2, "additive", 60.0, None, "dealer")[0]
     assert session.rehearse()
     found = session.expect()
@@ -35,7 +35,7 @@ NOTHING = expectation()
 
 
 def connected(protocol: str, source: str | None, parties: int) -> list[_core.Session]:
-    """Parties over TCP, whose sockets a fork has too."""
+    """Connects parties over TCP. A fork inherits their sockets."""
     listeners = [_core.Listener("127.0.0.1:0") for _ in range(parties)]
     addresses = [listener.address for listener in listeners]
     pairs = [_core.generate_certificate(party, 1) for party in range(parties)]
@@ -69,7 +69,7 @@ def together(programs: list[Callable[[], None]]) -> None:
 
 
 def squares(session: _core.Session) -> list[int]:
-    """An operation that uses masks, and its result."""
+    """Performs an operation that uses masks; returns its result."""
     x, y = ([np.empty(2, np.int64) for _ in range(session.parts)] for _ in range(2))
     session.share(VALUES if session.party == 0 else None, 0, x)
     session.multiply(x, [part.copy() for part in x], y, 0, (None, None))
@@ -79,7 +79,7 @@ def squares(session: _core.Session) -> list[int]:
 
 
 def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
-    """All that uses keys, counters or links."""
+    """Returns all operations that use keys, counters or links."""
     words = [np.zeros(2, np.int64) for _ in range(session.parts)]
     other = [np.zeros(2, np.int64) for _ in range(session.parts)]
     out = [np.zeros(2, np.int64) for _ in range(session.parts)]
@@ -158,7 +158,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
     }
 
 
-#: What says something of a session, or does nothing in a fork.
+#: Members that only describe a session, or that do nothing in a fork.
 HARMLESS = {
     "party",
     "parties",
@@ -175,7 +175,7 @@ HARMLESS = {
 
 
 def outcomes(session: _core.Session) -> list[str]:
-    """What becomes of each operation."""
+    """Returns the outcome of each operation."""
     told = []
     for name, operation in operations(session).items():
         try:
@@ -188,7 +188,7 @@ def outcomes(session: _core.Session) -> list[str]:
 
 
 def in_a_fork(work: Callable[[], list[str]]) -> list[str]:
-    """What a fork of this process tells."""
+    """Runs a function in a fork of this process; returns its result."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -226,7 +226,7 @@ def test_a_fork_is_refused_everything_and_ends_nothing(
 
     def ends() -> list[str]:
         told = outcomes(sessions[0])
-        # Dropped too: without waiting for threads that a fork lacks, or cutting links that it
+        # Dropping the sessions must not wait for threads that the fork lacks, nor cut links that it
         # shares.
         sessions.clear()
         return told
@@ -236,7 +236,7 @@ def test_a_fork_is_refused_everything_and_ends_nothing(
     names = set(operations(sessions[0]))
     assert {line.split(":")[0] for line in told} == names, told
     assert all("this session belongs to process" in line for line in told), told
-    # In the first process all goes on.
+    # The original process continues.
     compute()
     assert all(result == [[9, 25], [9, 25]] for result in results.values())
     together([session.close for session in sessions])

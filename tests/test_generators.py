@@ -1,4 +1,4 @@
-"""What parties draw: each for itself, or all alike; in threads as in processes."""
+"""Random draws of the parties, private or common, in threads and in processes."""
 
 import os
 import threading
@@ -17,7 +17,8 @@ from tacit.sessions import current_session
 
 TRANSPORTS = ["memory", "tcp"]
 
-#: Ways to draw from PyTorch's default generator: each operator that draws, and what is above them.
+#: Ways to draw from PyTorch's default generator: each operator that draws, and functions above
+#: them.
 DRAWS: dict[str, Callable[[], Any]] = {
     "rand": lambda: torch.rand(5),
     "randn": lambda: torch.randn(5),
@@ -73,13 +74,13 @@ DRAWS: dict[str, Callable[[], Any]] = {
 
 
 def all_draws() -> list[torch.Tensor]:
-    """What each way gives."""
+    """Draws in each way."""
     return [draw() for draw in DRAWS.values()]
 
 
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, list[Any]]:
-    """By setting what each party's thread draws; and the process's generator is left alone."""
+    """Draws in each setting, and checks that the process's generator is unchanged."""
 
     def seeded() -> list[torch.Tensor]:
         torch.manual_seed(tacit.session().party // 2)
@@ -93,7 +94,7 @@ def drawn() -> dict[str, list[Any]]:
 
 
 def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> list[str]:
-    """The draws that gave the same values."""
+    """Returns the ways of drawing that gave equal values in both results."""
     return [name for name, x, y in zip(DRAWS, one, other, strict=True) if torch.equal(x, y)]
 
 
@@ -176,7 +177,7 @@ def test_public_values_are_the_same_for_all(transport: str) -> None:
     found = tacit.launch(program, transport=transport)
     for party, (public, own) in enumerate(found):
         assert all(map(torch.equal, public, found[0][0]))
-        # As if nothing had happened in between.
+        # The private draws are as if the public ones had not happened.
         alone = torch.Generator().manual_seed(party)
         assert all(torch.equal(value, torch.rand(3, generator=alone)) for value in own)
     assert len({tuple(value.flatten().tolist()) for value in found[0][0]}) == 7
@@ -205,7 +206,7 @@ def test_public_layers_and_own_noise() -> None:
 def test_every_party_has_a_part_in_a_coin(
     setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All but one draw the same for ever, and the coin is another one each time."""
+    """All parties but one always draw the same bytes, and the coin still differs each time."""
     urandom, parties = os.urandom, setting.get("parties", 3)
 
     def program() -> list[bytes]:
@@ -225,7 +226,8 @@ def test_every_party_has_a_part_in_a_coin(
 
     for honest in range(parties):
         one, other = coins(honest)
-        # Each of 128 bits is another one with one half: eight standard deviations.
+        # Each of 128 bits differs with probability one half; the bound is eight standard
+        # deviations.
         assert abs((int.from_bytes(one) ^ int.from_bytes(other)).bit_count() - 64) < 46
     one, other = coins(None)
     assert one == other

@@ -1,5 +1,4 @@
-"""Powers, products of many numbers and what is made of them: errors by exponent, and that more
-fraction bits help."""
+"""Powers and products of many numbers: their errors by exponent. More fraction bits reduce them."""
 
 import pytest
 import torch
@@ -20,8 +19,8 @@ def encoded(x: torch.Tensor, bits: int) -> torch.Tensor:
 @pytest.mark.parametrize("protocol", [REFERENCE, "replicated"])
 @pytest.mark.parametrize("bits", [16, 24])
 def test_powers_and_products_are_off_by_their_exponent(bits: int, protocol: str) -> None:
-    """n units, relative to the result where that is above 1, of whole powers and of products of n
-    factors; of negative powers twice as many."""
+    """The error of x^n and of a product of n factors is n units, relative to results above 1.
+    Negative powers have twice the error."""
 
     def program() -> list[torch.Tensor]:
         with tacit.fraction_bits(bits):
@@ -35,7 +34,7 @@ def test_powers_and_products_are_off_by_their_exponent(bits: int, protocol: str)
     exponents = [*EXPONENTS, *(-n for n in EXPONENTS)]
     for n, mine in zip(exponents, results, strict=False):
         exact = bases ** float(n)
-        # Between the half of the limit and the limit it depends on what is rounded.
+        # Between half of the limit and the limit, rounding decides.
         is_right = exact.abs() < largest / 2
         units = n if n > 0 else -2 * n
         assert bool(
@@ -51,7 +50,7 @@ def test_powers_and_products_are_off_by_their_exponent(bits: int, protocol: str)
 
 
 def payments(rate: torch.Tensor) -> torch.Tensor:
-    """Of a loan of 1 in 360 equal parts."""
+    """Payments for a loan of 1 in 360 equal parts."""
     return rate / (1 - (1 + rate) ** -360)
 
 

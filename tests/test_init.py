@@ -1,4 +1,4 @@
-"""``tacit init``: what it writes works, command by command, in a fresh folder."""
+"""``tacit init``: the commands that it writes work, in order, in a fresh folder."""
 
 import subprocess
 import sys
@@ -11,12 +11,12 @@ from ports import free_ports
 from tacit import cli
 from tacit.commands import init
 
-#: What a party prints, or all three in a trial.
+#: The output of a party; in a trial, that of all three parties.
 LEARNED = "mean stay: 5.14 days with the new treatment, 9.12 without\n"
 
 
 def follow(line: str, folder: Path) -> str:
-    """Runs the commands of a line as a shell does; what they print."""
+    """Runs the commands of a line as a shell does; returns their output."""
     printed = ""
     for command in line.split(" && "):
         name, *words = command.split()
@@ -35,7 +35,7 @@ def follow(line: str, folder: Path) -> str:
 
 
 def written(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the command says that wrote there."""
+    """Runs ``tacit init``; returns its output."""
     assert cli.main(["init", str(folder)]) == 0
     return capsys.readouterr().out
 

@@ -24,12 +24,12 @@ from commands import Command
 from tacit.parties import shutdown, spawn
 from tacit.parties.worker import report
 
-#: For tests whose subject is the timeout.
+#: For tests of the timeout.
 SHORT = 3.0
 
 
 def double(value: int) -> tuple[int, int]:
-    """The party's number, and twice a secret sum."""
+    """Returns the party's number, and twice a secret sum."""
     secret = tacit.share(torch.tensor([value]), owner=0)
     return tacit.session().party, int((secret + secret).reveal())
 
@@ -55,7 +55,7 @@ def test_parties_do_not_share_their_arguments() -> None:
 
 
 def test_parties_are_given_graphs() -> None:
-    """PyTorch traces a graph as it is loaded, which no other thread may do or compute meanwhile."""
+    """PyTorch traces a graph when it loads it. Meanwhile no other thread may trace or compute."""
     graph = fx.symbolic_trace(torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(8))))
     expected = graph(torch.ones(1, 4))
     interval = sys.getswitchinterval()
@@ -68,8 +68,8 @@ def test_parties_are_given_graphs() -> None:
 
 
 def test_who_is_on_the_way_out_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between tacit and its own end a thread is in PyTorch, and in the code of a user; not for as
-    long as one that sleeps there, for whom nobody waits."""
+    """After a thread leaves tacit, it still runs code of PyTorch and of the user before it ends.
+    The shutdown waits for this, but not for a thread that sleeps in the user's code."""
     ended, never = threading.Event(), threading.Event()
 
     def leaves() -> None:
@@ -87,7 +87,8 @@ def test_who_is_on_the_way_out_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_who_is_interrupted_need_not_reach_tacit_again() -> None:
-    """So do threads that compute in PyTorch alone, where no operator of tacit would stop them."""
+    """Threads that compute in PyTorch alone are interrupted too, although no operator of tacit
+    stops them."""
 
     def goes_on() -> None:
         with contextlib.suppress(KeyboardInterrupt):
@@ -103,7 +104,7 @@ def test_who_is_interrupted_need_not_reach_tacit_again() -> None:
     assert not any(worker.is_alive() for worker in workers)
 
 
-#: A thread is in code of a user, called by PyTorch, when the interpreter ends.
+#: When the interpreter ends, a thread is in the user's code, called by PyTorch.
 LEFT = """
 import threading, time, torch
 from tacit.parties import shutdown
@@ -147,8 +148,8 @@ def test_no_interpreter_ends_under_who_came_through_pytorch(
     assert ended.stderr.splitlines()[-1:] == last.removeprefix("raise ").split()
 
 
-#: Parties call operators side by side that Python sees for the first time. What PyTorch makes for
-#: one that is new takes a while.
+#: Parties concurrently call operators that Python sees for the first time. Creating PyTorch's
+#: object for a new operator takes a while.
 FIRST_SEEN = """
 import time
 import torch
@@ -184,9 +185,9 @@ print(tacit.launch(program))
 
 
 def test_operators_that_parties_see_first_at_once() -> None:
-    """PyTorch keeps the address of what it made for the first thread that saw an operator. It must
-    be what ``torch.ops`` keeps: what another thread has made takes its place there, and it is
-    collected, and used."""
+    """PyTorch keeps the address of the object that the first thread made for an operator.
+    ``torch.ops`` must keep the same object. If another thread's object replaced it there, the
+    first one would be collected while still in use."""
     ended = subprocess.run(
         [sys.executable, "-c", FIRST_SEEN], capture_output=True, text=True, check=False
     )
@@ -211,7 +212,7 @@ def test_what_programs_are_read_by_is_imported_once_for_all_processes(
         return all(name in sys.modules for name in spawn.LATE), threads
 
     assert tacit.launch(program, transport="tcp") == [(True, 1)] * 3
-    # Nothing that is imported there tells of itself when a process ends.
+    # None of the imported modules prints anything when a process ends.
     assert Command("--version").ended()[2] == ""
 
 
@@ -242,7 +243,7 @@ def test_what_a_process_draws_is_its_own() -> None:
         assert len(set(drawn)) == 3
 
 
-#: Says which processes its parties are, and waits for ever.
+#: Prints the process ids of its parties, and waits forever.
 ENDLESS = """
 import os, time, tacit
 
@@ -256,7 +257,7 @@ if __name__ == "__main__":
 
 
 def alive(process: int) -> bool:
-    """Whether it runs, and is not only remembered."""
+    """Whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")")[-1].split()[0] != "Z"
     except FileNotFoundError:
@@ -385,7 +386,8 @@ def test_different_programs_are_named_by_both_steps(transport: str) -> None:
 
 
 def test_a_parent_that_has_all_it_wants_is_told_nothing() -> None:
-    """It may end its processes while they end by themselves: nobody sees a traceback of that."""
+    """The parent may end its processes while they end on their own. No traceback may appear
+    then."""
     here, there = Pipe(duplex=False)
     report(there, (True, 0.0, None))
     assert here.recv() == (True, 0.0, None)
@@ -534,7 +536,7 @@ def test_the_meter_reads_by_module() -> None:
     by_party = tacit.launch(program)
     for label, rounds in (("0", 2), ("1", 8)):
         readings = [readings[label] for readings in by_party]
-        # A party may enter a layer a message ahead of another.
+        # A party may enter a layer one message before another.
         assert all(abs(reading.rounds - rounds) <= 1 for reading in readings)
         assert all(reading.bytes_sent >= reading.payload_bytes for reading in readings)
         assert sum(reading.payload_bytes for reading in readings) > 0

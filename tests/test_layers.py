@@ -1,4 +1,4 @@
-"""The check of layers finds what it is for."""
+"""The check of layers finds violations."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ import check_layers  # noqa: E402
 
 
 def tree(root: Path) -> None:
-    """A miniature of the project."""
+    """Makes a miniature of the project."""
     for crate, uses in {
         "kernels": "",
         "lattice": "kernels",

@@ -1,5 +1,8 @@
-"""Every limit of the table in docs/numbers.md, at the limit, as properties of numbers drawn near
-it: directly and after chains, in both families of protocols, against exact arithmetic."""
+"""Every limit of the table in docs/numbers.md, tested with numbers drawn near it.
+
+Results are compared with exact arithmetic, for single operations and for chains of them, in both
+families of protocols.
+"""
 
 import math
 from collections.abc import Callable
@@ -18,18 +21,18 @@ import tacit
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},
     "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
-    # Which truncates by another protocol.
+    # Three parties truncate by another protocol.
     "additive of three": {"parties": 3, "protocol": "additive", "source": "dealer"},
 }
 
-#: A unit of the default scale, and the limits of fractions, of normalisations, and under a width of
-#: 32 bits.
+#: A unit of the default scale; then the limits of fractions, of normalisations, and of a comparison
+#: width of 32 bits.
 UNIT = 2.0**-16
 LIMIT = 2.0**30
 NORMALISED = 2.0**22
 NARROW = 2.0**15
 
-#: What public weights may be off, relative to the largest.
+#: Error of public weights, relative to the largest.
 WEIGHTS = 2.0**-19
 
 at_the_limit = settings(
@@ -45,7 +48,7 @@ OnShares = Callable[[Callable[[], Any]], Any]
 
 @pytest.fixture(params=SETTINGS)
 def on_shares(request: pytest.FixtureRequest) -> OnShares:
-    """Runs a program in all parties: what party 0 finds."""
+    """Runs a program in all parties; returns the result of party 0."""
     return lambda program: tacit.launch(program, **SETTINGS[request.param])[0]
 
 
@@ -54,7 +57,7 @@ def double(values: Any) -> torch.Tensor:
 
 
 def near(limit: float, largest: int = 1 << 12) -> st.SearchStrategy[float]:
-    """Numbers of either sign that few units separate from a limit."""
+    """Draws numbers of either sign that are a few units from a limit."""
     return st.builds(
         lambda units, sign: sign * (limit - units * UNIT),
         st.integers(1, largest),
@@ -68,20 +71,21 @@ def several(numbers: st.SearchStrategy[Any], size: int = 8) -> st.SearchStrategy
 
 @st.composite
 def factors(draw: st.DrawFn, limit: float = LIMIT) -> tuple[float, float]:
-    """Two fractions, of any magnitude, whose product is as near to the limit as units let it be."""
+    """Draws two fractions of any magnitude, whose product is as near to the limit as units
+    allow."""
     words = draw(st.integers(1, (1 << 46) - 1))
     other = min((int(limit) << 32) // words - 1, (1 << 46) - 1)
     return draw(st.sampled_from([1, -1])) * words * UNIT, max(other, 0) * UNIT
 
 
 def off(found: torch.Tensor, wanted: list[Fraction]) -> float:
-    """By how much any number is off, exactly."""
+    """Returns the greatest error, in exact arithmetic."""
     pairs = zip(found.double().flatten().tolist(), wanted, strict=True)
     return max(float(abs(Fraction(mine) - exact)) for mine, exact in pairs)
 
 
 def shared(*values: Any) -> list[Any]:
-    """By different owners."""
+    """Shares tensors by different owners."""
     return [tacit.share(double(value), owner=at % 2) for at, value in enumerate(values)]
 
 
@@ -147,7 +151,7 @@ def test_chains_of_public_weights_pooling_and_division(
     on_shares: OnShares, x: list[float], weights: list[float], divisor: int
 ) -> None:
     row = double(weights)
-    # The result of the greatest numbers is as great as they are.
+    # The weights keep the greatest result as large as the greatest number.
     row = row / max(float(row.abs().sum()), 1e-3)
     kernel = row.reshape(1, 1, 2, 4)
 
@@ -189,7 +193,7 @@ def test_means_and_variances(on_shares: OnShares, x: list[float], deviations: li
     def program() -> Any:
         return [result.reveal() for result in statistics(*shared(x, deviations))]
 
-    # A mean has 22 significant bits; so a standard deviation is right but for those of the mean.
+    # A mean has 22 significant bits. So a standard deviation is right except for the mean's error.
     mean, covariance = LIMIT * 2.0**-22, NARROW**2 * 2.0**-20
     allowed = [mean] * 2 + [4 * UNIT] * 2 + [4 * UNIT + NARROW * 2.0**-22]
     allowed += [mean] * 2 + [covariance] * 2
@@ -214,7 +218,7 @@ def test_what_cannot_be_encoded_is_refused(on_shares: OnShares, units: int, sign
 @at_the_limit
 @given(bits=several(st.integers(4, 30), 2), more=st.integers(1, 100))
 def test_products_at_other_scales(on_shares: OnShares, bits: list[int], more: int) -> None:
-    """At scales s and t right below 2^(62 − s − t), where both are encodable."""
+    """At scales s and t, products below 2^(62 − s − t) are right if both factors can be encoded."""
     first, second = bits
     limit = 2.0 ** (62 - first - second)
     left = min(2.0 ** (46 - first) - more * 2.0**-first, limit)
@@ -227,7 +231,7 @@ def test_products_at_other_scales(on_shares: OnShares, bits: list[int], more: in
 
     exact = Fraction(left) * Fraction(right)
     scale = min(16, first + second)
-    # And what double precision has not.
+    # The last summand is the error of double precision.
     assert off(on_shares(program), [exact, -exact]) <= 2.0**-scale + float(exact) * 2.0**-53
 
 
@@ -240,10 +244,10 @@ def test_products_at_other_scales(on_shares: OnShares, bits: list[int], more: in
 def test_results_of_batch_normalisation(
     on_shares: OnShares, x: list[float], variance: list[float]
 ) -> None:
-    """By secret statistics, up to their limit, twice, and what follows."""
+    """Normalises by secret statistics up to the limit, twice, and computes with the results."""
     norm = nn.BatchNorm1d(2).eval().double()
     norm.running_var.copy_(double(variance))
-    # Results are near to ±2^22: four times what goes in.
+    # Results are near ±2^22, four times the inputs.
     norm.weight.data.copy_((norm.running_var + norm.eps).sqrt() * 4)
     batch = double(x).reshape(2, 2)
 
@@ -272,7 +276,7 @@ def test_results_of_batch_normalisation(
 @at_the_limit
 @given(deviations=several(near(2.0**11, 1 << 16), 8))
 def test_variances_of_normalisations(on_shares: OnShares, deviations: list[float]) -> None:
-    """Layer, group and instance normalisation of numbers of a variance near to 2^22."""
+    """Layer, group and instance normalisation of numbers whose variance is near 2^22."""
     image = double(deviations).reshape(1, 2, 4)
 
     def normalised(x: Any) -> list[Any]:
@@ -293,7 +297,7 @@ def test_variances_of_normalisations(on_shares: OnShares, deviations: list[float
 # Integers
 # ----------------------------------------------------------------------------
 
-#: All of int64, its ends among them more often than not.
+#: All of int64, with a preference for its ends.
 whole = st.one_of(
     st.integers(-(1 << 63), (1 << 63) - 1),
     st.integers(-(1 << 63), -(1 << 63) + 3),
@@ -302,7 +306,7 @@ whole = st.one_of(
 
 
 def wrapped(number: int, bits: int = 64) -> int:
-    """Modulo 2^bits, with a sign."""
+    """Wraps an integer around to the given number of bits, with a sign."""
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
@@ -348,7 +352,8 @@ def test_integers_are_all_of_their_dtype(on_shares: OnShares, x: list[int], y: l
 def test_integers_of_fewer_bits_wrap_around(
     on_shares: OnShares, dtype: torch.dtype, x: list[int], y: list[int]
 ) -> None:
-    """As PyTorch's do, with their ends, before they are compared and divided too."""
+    """They wrap around as PyTorch's do, also before comparisons and divisions, and also at their
+    ends."""
     ends = [torch.iinfo(dtype).min, torch.iinfo(dtype).max, 1]
     left = torch.cat([torch.tensor(x).to(dtype), torch.tensor(ends + ends, dtype=dtype)])
     right = torch.cat(
@@ -399,7 +404,7 @@ def test_integers_meet_fractions_below_the_limit(
         return (a + 0.25).double().reveal(), (a * 0.5).reveal(), a.double().mean().reveal()
 
     added, halves, mean = on_shares(program)
-    # In single precision, which has 24 digits of them, but for the last.
+    # In single precision with 24 significant bits, except for the last bit.
     assert torch.allclose(added, double(numbers) + 0.25, rtol=2.0**-23)
     assert torch.allclose(halves.double(), double(numbers) * 0.5, rtol=2.0**-22)
     assert abs(float(mean) - sum(numbers) / len(numbers)) <= LIMIT * 2.0**-22
@@ -437,9 +442,8 @@ def test_comparisons_of_all_fractions(on_shares: OnShares, x: list[float], y: li
 @at_the_limit
 @given(x=several(near(NARROW)), scale=st.sampled_from([8, 16, 24]))
 def test_comparisons_of_a_narrow_width(on_shares: OnShares, x: list[float], scale: int) -> None:
-    """Magnitudes and differences below 2^15, whatever the scale; and what is made of comparisons
-    inside."""
-    # As near to the limit as numbers of that scale are.
+    """Magnitudes and differences below 2^15 at any scale, and functions that compare inside."""
+    # As near to the limit as numbers of that scale can be.
     numbers = double(x) if scale > 8 else (double(x) * 2.0**8).trunc() * 2.0**-8
     numbers = numbers - numbers.sign() * 2.0**-8
 
@@ -467,7 +471,7 @@ def test_comparisons_of_a_narrow_width(on_shares: OnShares, x: list[float], scal
 def test_comparisons_at_both_ends_of_widths(
     on_shares: OnShares, bits: int, less: list[int], sign: list[int]
 ) -> None:
-    """Fractions and integers whose words need all of the bits, as far as fractions have them."""
+    """Fractions and integers whose words need all bits, up to the bits that fractions have."""
     limit = 1 << (bits - 1)
     whole = torch.tensor([one * (limit - each) for each, one in zip(less, sign, strict=True)])
     words = [one * (min(limit, 1 << 46) - each) for each, one in zip(less, sign, strict=True)]
@@ -523,8 +527,8 @@ def test_a_tensor_of_more_elements_than_the_limit_is_refused() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("protocol", ["plain", "additive"])
 def test_a_tensor_of_as_many_elements_as_the_limit(protocol: str) -> None:
-    """Shared, computed on without interaction, and given to its owner. Long, since shares take
-    gigabytes."""
+    """Shares the tensor, computes locally, and reveals it to its owner. Takes long, because its
+    shares have gigabytes."""
 
     def program() -> bool:
         numbers = torch.arange(1 << 27) if tacit.session().party == 0 else None
@@ -544,7 +548,7 @@ def test_a_tensor_of_as_many_elements_as_the_limit(protocol: str) -> None:
 @at_the_limit
 @given(weight=near(2.0**10, 100), x=st.integers(1, 100))
 def test_products_by_weights_that_are_trained(on_shares: OnShares, weight: float, x: int) -> None:
-    """Of 20 and 16 fraction bits: below 2^26."""
+    """Weights of 20 fraction bits times inputs of 16 fraction bits are right below 2^26."""
     number = 2.0**16 - x
     linear = nn.Linear(2, 1, bias=False)
     linear.weight.data = torch.tensor([[weight, 0.0]])

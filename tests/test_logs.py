@@ -1,4 +1,4 @@
-"""What tacit logs: under which names, at which levels, and nothing that is secret."""
+"""Tacit's logs: their logger names and levels, and that they contain no secrets."""
 
 import logging
 import re
@@ -15,13 +15,13 @@ from ports import free_ports
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: A line of a log on standard error.
+#: A log line on standard error.
 LINE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?P<level>[A-Z]+) (?P<name>tacit[\w.]*): .+"
 
 
 def whole_run(folder: str) -> torch.Tensor:
-    """A model and an input that hold the marked value, training, a checkpoint, and what is
-    revealed."""
+    """Runs a model and an input that contain the marked value through training, a checkpoint and
+    a reveal."""
     model = nn.Linear(1, 1)
     if tacit.session().party == 0:
         nn.init.constant_(model.weight, SECRET)
@@ -60,8 +60,8 @@ def test_a_whole_run_logs_no_secret(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 
 def raises(where: str) -> None:
-    """A program whose error holds the marked value: its own error, or one of tacit's that quotes
-    it."""
+    """Raises an error that contains the marked value: the program's own, or one of tacit's that
+    quotes it."""
     x = tacit.share(torch.tensor([SECRET]) if tacit.session().party == 1 else None, owner=1)
     if where == "program":
         raise ValueError(f"no {float(x.reveal())}")
@@ -117,7 +117,7 @@ def test_a_command_shows_its_logs_where_they_are_asked_for(
             {("INFO", "tacit.sessions"), ("WARNING", "tacit.sessions")} if level else set()
         )
         assert not any(mark in line[0] for mark in MARKS for line in lines)
-        # Without logs it says what it always said: whoever did not fail, two lines.
+        # Without logs, each party that did not fail prints its usual two lines.
         if not level and party != 1:
             assert len(errors.splitlines()) == 2, errors
             assert "its program raised ValueError" in errors
@@ -133,7 +133,7 @@ def test_a_level_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_nobody_hears_of_it_who_does_not_ask() -> None:
-    """Else Python itself prints warnings of a logger without handlers."""
+    """Without a NullHandler, Python would print warnings of the logger by itself."""
     assert any(
         isinstance(handler, logging.NullHandler) for handler in logging.getLogger("tacit").handlers
     )

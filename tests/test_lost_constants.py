@@ -1,5 +1,4 @@
-"""Constants that rounding makes nothing of, or everything: a trial run names each, with what can be
-done."""
+"""Constants that round to nothing or to 1: a trial run names each of them, with a remedy."""
 
 import re
 import warnings
@@ -85,7 +84,7 @@ def test_what_is_kept_is_not(name: str) -> None:
     assert found(KEPT[name]) == []
 
 
-#: What the scale alone says of these.
+#: Losses that follow from the scale alone, without values. Real runs report them too.
 SINGLE = (
     "a bound below 1",
     "an eps",
@@ -144,7 +143,7 @@ def test_with_the_bits_that_are_told_it_is_right() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", tacit.PrecisionWarning)
         right = tacit.launch(program, 24, protocol="plain", parties=2)[0]
-    # 1e-7 is 1.7 units there, and rounds to 2.
+    # 1e-7 is 1.7 units at this scale, and rounds to 2.
     assert torch.allclose(right, X[1].clamp(1e-7, 1 - 1e-7).log(), atol=0.3)
 
 

@@ -1,5 +1,4 @@
-"""Mistakes that everybody makes once: they work, or are refused with what works, which is followed
-here."""
+"""Common first mistakes: they work, or the error names a remedy, which these tests follow."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -22,7 +21,7 @@ def share(values: torch.Tensor) -> Any:
     return tacit.share(values, owner=0)
 
 
-#: What arrays do with tensors.
+#: Operations of arrays with tensors.
 ARRAYS: dict[str, Callable[[Any], Any]] = {
     "on the left of *": lambda x: ARRAY * x,
     "on the left of +": lambda x: ARRAY + x,
@@ -52,7 +51,7 @@ def test_arrays_meet_secret_tensors_as_public_ones(protocol: str) -> None:
         assert (found[name].double() - expected.double()).abs().max() < 1e-2, name
 
 
-#: Functions of NumPy's of two operands that PyTorch has too, and of which dtype.
+#: Binary functions of NumPy that PyTorch has too, with their dtypes.
 FUNCTIONS: dict[str, tuple[torch.dtype, ...]] = {
     **dict.fromkeys(
         (
@@ -84,7 +83,7 @@ FUNCTIONS: dict[str, tuple[torch.dtype, ...]] = {
     **dict.fromkeys(("left_shift", "right_shift"), (torch.int64,)),
 }
 
-#: And of one.
+#: Unary functions of NumPy that PyTorch has too.
 OF_ONE = (
     "absolute",
     "fabs",
@@ -182,7 +181,7 @@ def untrained(**how: bool) -> None:
 
 
 def untrained_step(**how: bool) -> torch.Tensor:
-    """Of data that have gradients the loss has some."""
+    """Takes a step on data with gradients, so that the loss has some; returns the bias's change."""
     layer = tacit.share_module(nn.Linear(3, 1), owner=0, **how)
     before = layer.bias.reveal()
     optimizer = torch.optim.SGD(layer.parameters(), 0.125)
@@ -191,7 +190,7 @@ def untrained_step(**how: bool) -> torch.Tensor:
     return before - layer.bias.reveal()
 
 
-#: A mistake, and what is said of it.
+#: Mistakes and their error messages.
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "into an array": (add_to_an_array, r"torch\.as_tensor\(array\) \+ x"),
     "a sum of NumPy's": (lambda: np.sum(share(X)), r"torch\.sum takes it"),
@@ -302,7 +301,7 @@ def test_what_requires_gradients_does_so_when_it_is_shared() -> None:
         assert weight.requires_grad
         assert weight.is_leaf
         assert not tacit.share(X if mine else None, owner=1).requires_grad
-        # What was computed: gradients end there.
+        # A computed tensor is shared without gradients.
         assert not tacit.share(
             X.clone().requires_grad_() * 2 if mine else None, owner=1
         ).requires_grad
@@ -310,7 +309,7 @@ def test_what_requires_gradients_does_so_when_it_is_shared() -> None:
     tacit.launch(program)
 
 
-#: Where `None` stands for another party's labels.
+#: Uses of None in place of another party's labels.
 NONE: dict[str, Callable[[Any], Any]] = {
     "a mean square": lambda x: functional.mse_loss(x, None),
     "a cross entropy": lambda x: functional.cross_entropy(x[None], None),
@@ -328,7 +327,7 @@ def test_labels_that_are_none_are_to_be_shared(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
 def test_modules_of_other_floating_dtypes_keep_them(dtype: torch.dtype) -> None:
-    """Before and after they are shared, on data of the same dtype, as PyTorch wants it."""
+    """The dtype stays the same before and after sharing, on data of this dtype, as in PyTorch."""
     data, layers = torch.randn(4, 2, 3), {"LSTM": nn.LSTM(3, 2), "Conv1d": nn.Conv1d(2, 3, 2)}
 
     def program() -> None:

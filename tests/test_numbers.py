@@ -1,5 +1,8 @@
-"""Numbers in their whole range, for both families: factors, means, scales, normalisation, and what
-is reported of what leaves it. Limits as properties: test_limits.py."""
+"""Numbers in their whole range, for both families of protocols: factors, means, scales,
+normalisation, and warnings about values that leave the range.
+
+test_limits.py tests the limits as properties.
+"""
 
 import math
 import re
@@ -24,13 +27,13 @@ OnShares = Callable[..., Any]
 #: A unit of the default scale.
 UNIT = 2.0**-16
 
-#: The largest magnitude that is shared, and the largest that a product may have.
+#: The largest magnitude that can be shared, and that a product may have.
 LIMIT = 2.0**30
 
 
 @pytest.fixture(params=SETTINGS)
 def on_shares(request: pytest.FixtureRequest) -> OnShares:
-    """Runs a program in all parties: what party 0 finds."""
+    """Runs a program in all parties; returns the result of party 0."""
     return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
 
 
@@ -51,7 +54,7 @@ EDGES = double(
     [LIMIT - 1, -(LIMIT - 1), 1e8, -1e8, 2.0**25, 2.0**24 + 1, 1000.5, -1.0, UNIT, -UNIT, 0.0]
 )
 
-#: Factors and divisors of all sizes, with results below the limit for every edge.
+#: Factors and divisors of all sizes. Their results with every edge are below the limit.
 FACTORS = [0.5, -0.5, 0.999, 1 / 3, 0.1, 1e-3, 1e-6, 2.0**-20]
 
 
@@ -70,7 +73,7 @@ def test_products_by_public_numbers(on_shares: OnShares) -> None:
 
 
 def test_numbers_divided_by_secrets(on_shares: OnShares) -> None:
-    """As right as quotients of tensors, however far from one the number is."""
+    """These are as right as quotients of tensors, however far the number is from one."""
     divisors = double([300.0, -70_000.0, 3.0, 3.5e7, 0.125])
     numbers = [1000.0, -1e6, 7, True, 7_406_592.0, 0.0]
 
@@ -135,7 +138,8 @@ def test_products_of_secrets_at_the_limit(on_shares: OnShares) -> None:
             (a * b).reveal(),
             (r @ c).reveal(),
             nn.functional.conv1d(r.reshape(1, 4, 1), kernel).reveal(),
-            # After a chain of what rounds: still the same limit, since all return to one scale.
+            # After a chain of roundings the limit is the same, because all results return to one
+            # scale.
             ((a * 0.25) * (b * 4)).reveal(),
             (a * 0.3 / 0.3 * b).reveal(),
         ]
@@ -183,7 +187,7 @@ def test_means_and_variances_of_many(on_shares: OnShares) -> None:
 
 
 def test_nothing_drifts() -> None:
-    """Averages over many roundings, of shares as they are and of shares that are structured."""
+    """Averages over many roundings of random shares, and of shares with a structure."""
     n = 20_000
 
     def program() -> list[float]:
@@ -261,7 +265,7 @@ def test_scales_that_differ_between_parties() -> None:
 
 
 def test_a_comparison_width_means_bits_before_the_point(on_shares: OnShares) -> None:
-    """At every scale, and for what a normalisation gives."""
+    """This holds at every scale, and for the results of a normalisation."""
     largest = 2.0**14 - 1
     x = double([largest, -largest, 0.5, -0.5, 0.0])
     norm = nn.BatchNorm1d(1).eval()
@@ -292,8 +296,8 @@ def test_a_comparison_width_means_bits_before_the_point(on_shares: OnShares) -> 
 def test_a_comparison_width_means_the_same_at_every_scale_of_the_session(
     on_shares: OnShares,
 ) -> None:
-    """At its limit: 15 bits before the point, of 20 fraction bits too; integers have the bits
-    themselves."""
+    """At the limit: 15 bits before the point, with 20 fraction bits too. Integers have ``bits``
+    bits."""
     below = 2.0**15 - 2.0**-7
     edges = double([below, -below, 2.0**-8, -(2.0**-8), 0.0])
     whole = torch.tensor([2**31 - 1, -(2**31 - 1), 1, -1, 0])
@@ -367,7 +371,7 @@ VALUES = {
     "running_var": [0.5, 1.0, 4.0, 9.0],
 }
 
-#: What is done to a normalisation; `secret` shares a value, or leaves it plain.
+#: Changes of a normalisation; `secret` shares a value or leaves it plain.
 WRITES: dict[str, Callable[[nn.BatchNorm1d, Callable[[torch.Tensor], Any]], Any]] = {
     "weight": lambda norm, _: norm.weight.data.mul_(2.0),
     "weight in place": lambda norm, secret: norm.weight.copy_(
@@ -443,7 +447,7 @@ def test_a_copied_module_is_the_same_and_independent(on_shares: OnShares) -> Non
     assert torch.allclose(on_shares(program)[0], plain, atol=2e-3)
 
 
-# What the owner and the reference are told
+# Warnings for the owner, and in trial runs
 # ---------------------------------------------------------
 
 
@@ -460,7 +464,7 @@ def test_the_owner_of_weights_that_are_too_small_is_warned() -> None:
             str(warning.message) for warning in caught if warning.category is tacit.PrecisionWarning
         ]
 
-    # Threads share the list of warnings.
+    # If parties were threads, they would share the list of warnings.
     none, found, also_none = tacit.launch(program, transport="tcp")
     assert none == also_none == []
     assert len(found) == 1
@@ -511,7 +515,7 @@ def test_weights_that_are_trained_have_the_bits_of_gradients(on_shares: OnShares
         with tacit.fraction_bits(30):
             scales.append(tacit.share_module(model(), owner=0, trainable=True).weight._scale.bits)
         secret = tacit.share_module(model(), owner=0, trainable=True)
-        # Up to the limit of a product of 16 and 20 bits.
+        # Up to the limit of a product of 16 and 20 fraction bits.
         x = tacit.share(torch.tensor([[65535.0, 0.0], [0.0, 1024.0]]), owner=1)
         result = secret(x)
         (result * 2.0**-16).sum().backward()
@@ -522,9 +526,9 @@ def test_weights_that_are_trained_have_the_bits_of_gradients(on_shares: OnShares
     scales, bits, (result, weight, bias) = on_shares(program)
     assert scales == [(20, 16), (16, 16), (16, 16), (18, 18), (24, 16), 30]
     assert bits == 16
-    # In single precision, the first of them has no digits after the point.
+    # In single precision, the first number has no digits after the point.
     assert (result - double([[65535.0 * 1024], [2.0**-10 + 0.25]])).abs().max() <= 2 * UNIT
-    # The gradients are the sums of the data, divided by 2^16, with 20 bits.
+    # The gradients are the sums of the data, divided by 2^16, with 20 fraction bits.
     moved = double([[1024.0, 2.0**-20]]) - double([[65535.0, 1024.0]]) * 2.0**-20
     assert (weight - moved).abs().max() <= 2.0**-18
     assert (bias - 0.25).abs() <= 2 * UNIT
@@ -553,7 +557,7 @@ OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "a public factor": (lambda x: x * 1e6, "aten.mul"),
     "a sum": (lambda x: (x * 4000).sum() + 2.0**29, "aten."),
-    # What is left of these modulo 2^64 is small.
+    # The words of these products are small modulo 2^64.
     "a product by an integer": (lambda x: x * x.long() ** 3, "aten.mul.Tensor"),
     "a product by a whole number": (lambda x: (x / 8).floor() * 2.0**34, "aten.mul.Tensor"),
     "an integer among fractions": (lambda x: x.long() ** 3 + 0.5, "aten.add.Tensor"),
@@ -630,7 +634,7 @@ def test_views_of_what_left_its_range_are_named_too() -> None:
         x = tacit.share(double([2.0**29, 1.0]), owner=0)
         ((x + x).expand(3, 2).t())[0, 0]
 
-    # Around all parties: threads share what catches warnings.
+    # The warnings of all parties are caught here, because threads share the filters of warnings.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tacit.launch(program, protocol="plain", parties=2)
@@ -662,8 +666,7 @@ def test_no_term_of_a_factor_leaves_the_range() -> None:
 def test_each_term_of_a_factor_is_finer_than_the_one_before(
     of_operand: int, of_result: int
 ) -> None:
-    # Such as a learning rate of a warm-up, 1e-6, by which a gradient of 30 fraction bits is
-    # multiplied.
+    # For example, a warm-up's learning rate of 1e-6 times a gradient of 30 fraction bits.
     generator = torch.Generator().manual_seed(of_operand + of_result)
     finest = fixed.RANGE - 1 - max(0, of_operand - of_result)
     for value in (
@@ -694,7 +697,7 @@ def test_steps_by_small_learning_rates_are_right(rate: float) -> None:
         return layer.weight.detach().reveal()
 
     for found in tacit.launch(program):
-        # A unit of weights that are trained, and what the float that is revealed leaves of 100.
+        # A unit of trainable weights, plus the rounding of a float32 near 100.
         assert (found.double() - (before - rate * gradients)).abs().max() <= 2.0**-20 + 2.0**-18
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's profiler around a program: of one party, where parties are threads."""
+"""PyTorch's profiler around a program: if parties are threads, it records one party."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -49,7 +49,7 @@ def test_parties_are_profiled_one_after_another() -> None:
             ):
                 computed()
             found.append(recorded is not None and bool(recorded.key_averages()))
-            # Until the next begins, this one has ended.
+            # All parties wait here, so that this recording ends before the next one begins.
             tacit.session().told_by_all(b"")
         return found
 

@@ -1,5 +1,5 @@
-"""Protocols and sources of correlations are entries of one table each: nothing else lists them, or
-knows them by name."""
+"""Protocols and sources of correlations are entries of one table each. No other code lists them
+or compares with their names."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, QUICKEST, REFER
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Where they are entries.
+#: The tables' file.
 TABLES = ROOT / "crates/mpc/src/providers.rs"
 
 TABLE_OF = {"protocols": set(PROTOCOLS), "sources": set(SOURCES)}
@@ -50,7 +50,7 @@ def modules() -> Iterator[Path]:
 
 
 def literals(tree: ast.AST) -> Iterator[str]:
-    """Strings of a module but for its documentation, and whatever is compared with one."""
+    """Returns the strings of a module without its docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -67,7 +67,7 @@ def compared(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("table", TABLE_OF)
 def test_no_module_of_python_lists_them_or_compares_with_one(table: str) -> None:
-    # Of these words a "file" and a "dealer" are what a source needs, too.
+    # The words "file" and "dealer" also name what a source needs.
     needs = {source.needs for source in SOURCES.values()}
     for path in modules():
         known = TABLE_OF[table]
@@ -98,7 +98,7 @@ def test_no_crate_lists_them_or_compares_with_one(table: str) -> None:
         matched = re.findall(
             rf'(?:[!=]= *(?:Some\()?|=> *|\| *)"({exact})"|"({exact})" *(?:=>|\|)', code
         )
-        # A word for what a source needs is no name of one.
+        # A word for what a source needs is not the name of a source.
         assert not matched or path.name == "providers.rs", f"{path} compares with {matched}"
 
 

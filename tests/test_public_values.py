@@ -1,5 +1,5 @@
-"""Public values that differ between the parties: no wrong value is returned, and the error says
-where."""
+"""Public values that differ between the parties: the error names the place, and no party gets a
+wrong value."""
 
 import copy
 from collections.abc import Callable
@@ -19,11 +19,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def of(party: int) -> torch.Tensor:
-    """Something that is another in every party."""
+    """Makes a tensor that differs in each party."""
     return torch.full((2, 2), 1.0 + party)
 
 
-#: Mistakes: what party `me` does with a secret x of shape (2, 2), and what the error names.
+#: Mistakes: what party `me` does with a secret x of shape (2, 2), and the text that the error
+#: contains.
 MISTAKES: dict[str, tuple[Callable[[Any, int], Any], str]] = {
     "a sum": (lambda x, me: x + of(me), "aten.add.Tensor"),
     "a product": (lambda x, me: x * of(me), "aten.mul.Tensor"),
@@ -35,7 +36,7 @@ MISTAKES: dict[str, tuple[Callable[[Any, int], Any], str]] = {
     "what is written": (lambda x, me: x.copy_(of(me)), "aten.copy_"),
     "what goes into a secret": (lambda x, me: torch.add(of(me), 1.0, out=x), "aten.add.out"),
     "a layer of one's own": (lambda x, me: _layer(me)(x), "aten.addmm.default in module 'Linear'"),
-    # Of which fewer bits are dropped than of others.
+    # Products by these weights drop fewer bits than products by others.
     "weights of many bits": (
         lambda x, me: _layer(me, 1.1)(x),
         "aten.addmm.default in module 'Linear'",
@@ -94,7 +95,7 @@ STEPS: dict[str, Callable[[Any, int], Any]] = {
     "a scale": lambda x, me: _scaled(x, me),
     "a width": lambda x, me: _narrow(x, me),
     "a shape": lambda x, me: x[: 1 + me % 2] * x[: 1 + me % 2],
-    # All of one shape and scale: only which of them it is differs.
+    # All have the same shape and scale, so only their identity differs.
     "a row": lambda x, me: x[me % 2],
     "an order": lambda x, me: torch.cat([x, x * x] if me else [x * x, x]),
     "a difference": lambda x, me: _ordered(torch.sub, x, x + x, me),
@@ -144,7 +145,7 @@ def test_steps_that_differ_end_the_session(what: str, setting: str) -> None:
         tacit.share(torch.ones(1), owner=0).reveal()
         raise AssertionError("a wrong value was returned")
 
-    # Where each party waits for a message that nobody sends, only the timeout tells.
+    # Each party waits for a message that no party sends, so only the timeout detects it.
     with pytest.raises(tacit.PeerError, match="programs differ"):
         tacit.launch(program, timeout=8, **SETTINGS[setting])
 
@@ -177,5 +178,5 @@ def test_equal_values_cost_no_rounds(setting: str) -> None:
         return tacit.session().meter.total.rounds - before
 
     options = SETTINGS[setting]
-    # Of the first, the product by 0.5 has a truncation besides.
+    # The product by 0.5 in the first program also has a truncation.
     assert max(tacit.launch(program, **options)) <= max(tacit.launch(without, **options)) + 2

@@ -1,5 +1,8 @@
-"""Samples that no party knows: their distributions, what each party contributes, and what PyTorch
-draws for secret tensors. Every limit here is passed by chance with probability 10^-8."""
+"""Secret random samples: their distributions, each party's contribution, and PyTorch's random
+functions on secret tensors.
+
+Each limit here is exceeded by chance with probability 10^-8.
+"""
 
 import itertools
 import math
@@ -19,10 +22,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
 }
 
-#: Samples by which distributions are judged.
+#: Number of samples for each test of a distribution.
 SAMPLES = 100_000
 
-#: By degrees of freedom, what chi-square passes with probability 10^-8.
+#: Limits that chi-square exceeds with probability 10^-8, by degrees of freedom.
 CHI_SQUARE = {1: 32.84, 3: 40.13, 9: 55.44, 11: 59.83, 23: 83.08}
 
 WEIGHTS = torch.tensor([1.0, 0.0, 2.0, 3.0, 0.5])
@@ -33,7 +36,7 @@ def gauss(x: torch.Tensor) -> torch.Tensor:
     return (1 + torch.erf(x / math.sqrt(2))) / 2
 
 
-#: Fractions: how they are drawn, and their distribution function.
+#: Continuous distributions: how to draw them, and their distribution function.
 CONTINUOUS: dict[str, tuple[Callable[[Any, int], Any], Callable[[torch.Tensor], torch.Tensor]]] = {
     "uniform": (lambda r, n: r.uniform(n, -1, 3), lambda x: ((x + 1) / 4).clamp(0, 1)),
     "normal": (lambda r, n: r.normal((n,), 2, 3), lambda x: gauss((x - 2) / 3)),
@@ -44,7 +47,7 @@ CONTINUOUS: dict[str, tuple[Callable[[Any, int], Any], Callable[[torch.Tensor], 
     ),
 }
 
-#: What takes few values: how it is drawn, the values, and their probabilities.
+#: Discrete distributions: how to draw them, their values, and the probabilities.
 DISCRETE: dict[str, tuple[Callable[[Any, int], Any], list[float], list[float]]] = {
     "rademacher": (lambda r, n: r.rademacher(n), [-1, 1], [0.5, 0.5]),
     "bernoulli": (lambda r, n: r.bernoulli(0.3, n), [0, 1], [0.7, 0.3]),
@@ -65,7 +68,8 @@ DISCRETE: dict[str, tuple[Callable[[Any, int], Any], list[float], list[float]]] 
 
 
 def distance(found: torch.Tensor, distribution: Callable[[torch.Tensor], torch.Tensor]) -> float:
-    """Kolmogorov's and Smirnov's, as a multiple of what is passed with probability 10^-8."""
+    """Kolmogorov-Smirnov statistic, as a multiple of the limit that it exceeds with probability
+    10^-8."""
     x = found.double().sort().values
     steps = torch.arange(len(x) + 1).double() / len(x)
     at = distribution(x)
@@ -104,7 +108,7 @@ def test_distributions(setting: str) -> None:
 
 
 def chi_square(found: torch.Tensor, values: list[float], probabilities: list[float]) -> float:
-    """Of what takes these values alone; infinite where it takes another."""
+    """Chi-square statistic for the given values; infinite if another value occurs."""
     counts = torch.stack([(found == value).sum() for value in values])
     expected = torch.tensor(probabilities) * found.numel()
     return (
@@ -116,8 +120,8 @@ def chi_square(found: torch.Tensor, values: list[float], probabilities: list[flo
 
 @pytest.mark.parametrize("setting", ["replicated", "additive"])
 def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All others draw the same byte for ever: zero, or one of each party's
-    own, of half the bits."""
+    """All other parties always draw the same byte: zero, or a byte of their own with half of its
+    bits set."""
     size, options = SAMPLES // 10, SETTINGS[setting]
     ways = {name: way[0] for name, way in (CONTINUOUS | DISCRETE).items()}
     urandom, parties = sampling.os.urandom, options.get("parties", 3)
@@ -138,7 +142,7 @@ def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.M
         return found
 
     def wrong(found: dict[str, torch.Tensor]) -> list[str]:
-        # Of a hundred of two hundred the sum has a deviation of 408.
+        # The sum of a hundred out of two hundred has a standard deviation of 408.
         is_wrong = {"different": abs(int(found["different"].sum()) - 100 * 199 // 2) > 6 * 408}
         is_wrong |= {name: distance(found[name], way[1]) >= 1 for name, way in CONTINUOUS.items()}
         for name, (_, values, probabilities) in DISCRETE.items():
@@ -149,16 +153,17 @@ def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.M
     for honest in range(parties):
         for stuck in (lambda _: 0, lambda party: (0x35, 0xC6, 0x9A)[party]):
             assert not wrong(drawn(honest, stuck)), honest
-    # Where nobody draws well all of it shows.
+    # If no party draws well, every test must notice.
     assert set(wrong(drawn(None, lambda _: 0))) == {*ways, "different"}
 
 
 def test_nothing_is_shown_while_samples_are_drawn() -> None:
-    """What is drawn in public, or opened on the way, is no secret, whoever contributed to it."""
+    """Values that are drawn in public, or opened meanwhile, are not secret, whichever party
+    contributed to them."""
     shows = {"broadcast", "gather", "reveal", "reveal_bits", "seal"}
 
     class Silent:
-        """A session's core without what shows anything."""
+        """A session's core that fails when a value is opened or published."""
 
         def __init__(self, core: Any) -> None:
             self._core = core
@@ -188,8 +193,8 @@ def test_nothing_is_shown_while_samples_are_drawn() -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_orders_and_draws_without_replacement(setting: str) -> None:
-    """Every order of four is as likely as any other; of two drawn one after the other the second
-    has the probability that is left to it."""
+    """Every order of four is equally likely. The second of two draws has its conditional
+    probability."""
     options, times = SETTINGS[setting], 1000
     rows = WEIGHTS.repeat(SAMPLES // 2, 1)
 
@@ -292,7 +297,7 @@ def test_parties_that_draw_differently_are_told() -> None:
         tacit.launch(program)
 
 
-# What PyTorch draws for secret tensors
+# PyTorch's random functions on secret tensors
 # ----------------------------------------------------------------------
 
 DRAWS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.Tensor]]] = {
@@ -346,7 +351,7 @@ def test_multinomial(setting: str) -> None:
 
     *found, one, different, sure = tacit.launch(program, **SETTINGS[setting])[0]
     assert one.shape == (2, 1)
-    # All that have a weight.
+    # All numbers with a positive weight are drawn.
     assert different.sort().values.tolist() == [[0, 2, 3, 4], [0, 1, 2, 4]]
     assert torch.equal(sure, (rows > 1).float())
     for first, second in found:
@@ -383,10 +388,11 @@ def test_dropout(setting: str) -> None:
         for kept in (y, public):
             share = kept != 0
             assert torch.allclose(kept[share], values[share] / 0.75, rtol=1e-4)
-            # A binomial of 500 channels at the least, six standard deviations off.
+            # A binomial distribution over at least 500 channels; the bound is six standard
+            # deviations.
             assert abs(share.double().mean() - 0.75) < 6 * math.sqrt(0.25 * 0.75 / 500)
         assert torch.allclose(gradient, (y != 0) / 0.75, atol=1e-3)
-    # All or nothing.
+    # At probability 0 or 1, everything or nothing is kept.
     assert all(
         torch.equal(
             tacit.launch(

@@ -1,5 +1,5 @@
-"""The reference among the pages of docs/: all that is public stands there once, and says what it
-takes."""
+"""The reference pages of docs/: every public name has one entry, and the entry describes its
+parameters."""
 
 import importlib.util
 import inspect
@@ -30,13 +30,13 @@ PUBLIC = (
 
 
 def entries() -> list[str]:
-    """What has an entry of its own."""
+    """Returns the names that have an entry of their own."""
     text = "\n".join(page.read_text() for page in PAGES)
     return re.findall(r"^\.\. (?:auto\w+|py:data):: ([\w.]+)", text, re.MULTILINE)
 
 
 def public() -> set[str]:
-    """What is public: what the packages list, and what stands in ``tacit.random``."""
+    """Returns the public names: those that the packages list, and those of ``tacit.random``."""
     listed = {f"{package}.{name}" for package in PUBLIC for name in import_module(package).__all__}
     drawn = {
         f"tacit.random.{name}"
@@ -49,7 +49,7 @@ def public() -> set[str]:
 
 
 def found(name: str) -> Any:
-    """What a name stands for."""
+    """Returns the object of a name."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         try:
@@ -97,7 +97,7 @@ def test_functions_say_what_they_take(name: str) -> None:
 
 
 def command_line() -> Any:
-    """What makes the page of commands."""
+    """Loads the extension that makes the page of commands."""
     path = DOCS / "_extensions" / "command_line.py"
     spec = importlib.util.spec_from_file_location("command_line", path)
     assert spec is not None

@@ -1,5 +1,5 @@
-"""What one party cannot do of what all do together: all raise the same, nobody is told a value, and
-the session goes on."""
+"""Steps of all parties in which one party fails: all raise the same error, no other party learns
+a value, and the session continues."""
 
 import re
 from collections.abc import Callable
@@ -23,13 +23,13 @@ SETTINGS = [
 
 PROGRAMS = Path(__file__).parent.parent / "crates" / "riscv" / "programs"
 
-#: What stands in data, and must stand in nobody else's error.
+#: Digits in the data that must not be in another party's error.
 DIGITS = "1337"
 
 
 def everywhere(attempt: Callable[[int], Any], setting: dict[str, Any]) -> list[tuple[str, str]]:
-    """Tries that in every party, for party 1's sake in vain; then computes. Kind and text of each
-    error."""
+    """Attempts a step that fails in every party because of party 1, then computes; returns the
+    kind and text of each party's error."""
 
     def program() -> tuple[str, str]:
         party = tacit.session().party
@@ -45,7 +45,8 @@ def everywhere(attempt: Callable[[int], Any], setting: dict[str, Any]) -> list[t
 
 
 def check(found: list[tuple[str, str]], kind: str, owner: str, others: str) -> None:
-    """Of the same kind everywhere; the others name party 1 and the cause, and no value."""
+    """Checks that all errors have one kind, and that the others' errors name party 1 and the
+    cause, but no value."""
     assert [each for each, _ in found] == [kind] * len(found)
     assert re.search(owner, found[1][1]), found[1]
     for party, (_, text) in enumerate(found):
@@ -122,7 +123,7 @@ def test_a_module_that_cannot_be_shared_stays_as_it_is(
         assert all(
             type(each) is torch.nn.Parameter and each.requires_grad for each in module.parameters()
         )
-        # What the error asks for.
+        # The remedy in the error.
         module[0].weight.data[0, 1] = 1.0
         tacit.share_module(module, owner=1)
         assert isinstance(module[0].weight, tacit.SecretTensor)
@@ -196,7 +197,7 @@ def test_arrays_that_no_program_takes_all_refuse(what: str) -> None:
 
 
 def test_a_damaged_checkpoint_all_refuse(tmp_path: Path) -> None:
-    """Nothing is changed; once the file is whole again the same session loads it."""
+    """Loading changes nothing. Once the file is whole again, the same session loads it."""
 
     def attempt(party: int) -> None:
         folder = tmp_path / str(party)
@@ -242,7 +243,8 @@ def test_a_checkpoint_that_one_party_cannot_write_all_refuse(tmp_path: Path) -> 
 
 
 def test_who_does_not_catch_it_learns_the_same(tmp_path: Path) -> None:
-    """All raise it, whoever raises first, and the launching program is shown the owner's."""
+    """All parties raise it, whichever raises first. The launching program shows the owner's
+    error."""
 
     def program(folder: Path) -> None:
         party = tacit.session().party

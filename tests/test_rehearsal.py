@@ -1,4 +1,4 @@
-"""What is found out before a run: what is missing, how exact it is, what it costs."""
+"""Predictions before a run: what is missing, how exact the results are, what they cost."""
 
 import json
 import math
@@ -26,7 +26,7 @@ class Singular(nn.Module):
 
 
 class Lacking(nn.Module):
-    """Wants what secret tensors do not have, between layers that they do."""
+    """A module that uses an operator that secret tensors lack, between layers that they support."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ def test_check_finds_all_that_is_missing_in_one_run() -> None:
     assert "torch.where" in remedies["item()"]
     assert "before it is shared" in remedies["aten._linalg_svd.default"]
     assert all(remedies.values())
-    # The module itself stays as it was.
+    # The module itself is unchanged.
     assert type(module.layers[0].weight) is nn.Parameter
     assert torch.equal(module.layers[0].weight, before)
 
@@ -169,7 +169,7 @@ def test_compare_shows_every_layer() -> None:
     last = found.layers[-1]
     assert (last.low, last.high) == pytest.approx((float(plain.min()), float(plain.max())))
     assert 0 < last.error < 1e-3
-    # Words of the first layer: products of numbers near 1 have twice 16 bits, of 62 that there are.
+    # Words of the first layer: products of numbers near 1 have 32 of the 62 bits.
     assert found.layers[0].headroom == pytest.approx(62 - 32, abs=2.5)
     assert found.layers[-1].headroom is None
 
@@ -183,7 +183,7 @@ def test_no_overflow_escapes_compare() -> None:
     assert found.first_divergence.name == "1"
     assert found.first_divergence.headroom == pytest.approx(-1, abs=0.1)
     assert [overflow for overflow in found.overflows if "module '1'" in overflow]
-    # With fewer fraction bits it is in range, and that was tried out.
+    # With fewer fraction bits the result is in range, as a second run confirmed.
     assert found.advised_scale is not None
     assert found.advised_scale <= 14
     assert found.advised_error is not None
@@ -205,14 +205,14 @@ def test_compare_advises_more_bits_where_they_are_missing() -> None:
 
 
 class Quotients(nn.Module):
-    """1/0 and 0/0 where x is 0, and 2 of the rest."""
+    """Computes log 0 and 0/0 if x begins with zeros, and doubles the other numbers."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cat([torch.log(x[:1]), x[1:2] / x[1:2], x[2:] * 2])
 
 
 class Wrong(nn.Module):
-    """Another result on secret tensors, in finite numbers."""
+    """Gives another, finite result on secret tensors."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         off = 1.0 if isinstance(x, tacit.SecretTensor) else 0.0
@@ -220,7 +220,7 @@ class Wrong(nn.Module):
 
 
 class Masked(nn.Module):
-    """Infinities on the way, of a mask and of what saturates, and none at the end."""
+    """Has infinities inside, by a mask and by saturation, and none at the end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ def test_what_is_infinite_or_no_number_on_plain_tensors_is_found_by_compare() ->
     assert found.first_divergence is not None
     assert found.first_divergence.name == "0"
     assert [layer.missed for layer in found.layers] == [2, 2, 2]
-    # The other numbers are compared all the same, and match.
+    # The other numbers are still compared, and they match.
     assert (found.layers[0].low, found.layers[0].high) == (-math.inf, 6.0)
     assert found.layers[0].error < 1e-3
     assert "NOT FINITE: 0 has 2 numbers" in str(found)
@@ -314,7 +314,7 @@ def test_cost_is_what_the_meter_counts(
 
 
 class Around(nn.Module):
-    """Another path to the same layers."""
+    """Gives the same layers a longer path."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -325,7 +325,7 @@ class Around(nn.Module):
 
 
 def sent_by_hand(model: nn.Module, x: torch.Tensor, within: bool = False) -> tacit.Reading:
-    """What cost takes a module for, as a program of one's own; or called as a part of another
+    """Runs the program for which cost takes a module; with ``within``, as part of another
     module."""
     tacit.share_module(model, owner=0)
     model = Around(model) if within else model
@@ -346,8 +346,8 @@ def sent_by_hand(model: nn.Module, x: torch.Tensor, within: bool = False) -> tac
 def test_cost_of_a_module_is_what_the_meter_counts(
     protocol: str, parties: int, source: str | None, transport: str
 ) -> None:
-    """Byte for byte with headers, in which names of steps travel; by a longer path names alone are
-    longer."""
+    """Predictions are exact to the byte, headers included. Frames contain the names of steps, so
+    a longer path only makes the names longer."""
     setting = {"protocol": protocol, "parties": parties, "source": source}
     x = torch.rand(2, 1, 8, 8)
     predicted = tacit.cost(network(), x, **setting)
@@ -364,7 +364,7 @@ def test_cost_of_a_module_is_what_the_meter_counts(
     elsewhere = tacit.launch(sent_by_hand, network(), x, True, transport=transport, **setting)
     assert predicted.payload_bytes == [each.payload_bytes for each in elsewhere]
     assert predicted.rounds == max(each.rounds for each in elsewhere)
-    # Every frame of a layer has "within." in front.
+    # Every frame of a layer has the prefix "within.".
     for party, each in enumerate(elsewhere):
         more = each.bytes_sent - predicted.bytes_sent[party]
         assert 0 < more <= each.frames * len("within.")
@@ -384,7 +384,8 @@ def test_cost_of_correlations_is_counted_where_they_are_made() -> None:
 
 
 def parametrised() -> nn.Module:
-    """With weights that are computed of others; an LSTM has a state of its own to be copied."""
+    """Makes a module with weights that are computed from others, and an LSTM, which has a state
+    to copy."""
     torch.manual_seed(5)
 
     class Tagger(nn.Module):

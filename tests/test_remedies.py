@@ -1,5 +1,5 @@
-"""Where a library asks for what secret tensors do not have: its user is told the line of the
-program, and what to change. What a remedy says works."""
+"""Libraries that use operations that secret tensors lack: the error names the line of the
+program and a remedy, and the remedy works."""
 
 import io
 import pickle
@@ -87,14 +87,15 @@ def plateau() -> None:
     scheduler.step(share(torch.tensor(1.0)))
 
 
-#: Of PyTorch's compiler, to the end of the message: it adds lines about itself.
+#: The error for PyTorch's compiler. The pattern includes the end of the message, because PyTorch
+#: tends to add lines about itself.
 COMPILED = (
     r"^tracing by torch\.compile or torch\.export is not supported .*\); call the module as it is, "
     r"shared by "
     r"tacit\.share_module.* tacit\.compile compiles a plain model.* Nothing was revealed\.$"
 )
 
-#: What is asked for, and what is said of it.
+#: Operations, and the errors that they must raise.
 ASKED: dict[str, tuple[Callable[[], Any], str]] = {
     "a mask that may be causal": (
         lambda: nn.TransformerEncoder(
@@ -224,14 +225,14 @@ def _generated(**options: Any) -> Any:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_what_a_library_asks_for_is_refused_with_its_remedy(name: str) -> None:
-    # Parties that are threads import what they find imported; side by side, transformers' lazy
-    # modules fail.
+    # The lazy modules of transformers fail if threads import them concurrently, so they are
+    # imported first.
     for lazy in ("GPT2Config", "GPT2LMHeadModel"):
         getattr(import_module("transformers"), lazy)
     ask, said = ASKED[name]
 
     def program() -> str:
-        # Layers that are made begin alike in all parties.
+        # New layers get the same initial weights in all parties.
         with tacit.public_random(), pytest.raises(tacit.MisuseError) as caught:
             ask()
         return str(caught.value)
@@ -240,14 +241,14 @@ def test_what_a_library_asks_for_is_refused_with_its_remedy(name: str) -> None:
         assert not said_twice(message)
         assert re.search(said, message), message
         if "values" in said or "first call" in said:
-            # Of what is shared the tensor is named.
+            # Errors of sharing name the tensor instead of the line.
             continue
-        # The line is that of this file, or of a library other than PyTorch.
+        # The line is in this file, or in a library other than PyTorch.
         assert re.search(r"(test_remedies|utils)\.py:\d+", message), message
 
 
 def test_derivatives_forwards_are_refused() -> None:
-    """By processes: threads would meet in PyTorch's one forward mode before."""
+    """Parties are processes, because threads would collide in PyTorch's single forward mode."""
 
     def program() -> None:
         with pytest.raises(tacit.MisuseError, match="take derivatives backwards"):
@@ -257,7 +258,7 @@ def test_derivatives_forwards_are_refused() -> None:
 
 
 def test_remedies_work() -> None:
-    """What is said above, done."""
+    """Follows the remedies of the errors above."""
 
     def program() -> list[torch.Tensor]:
         torch.manual_seed(2)
@@ -315,7 +316,7 @@ def test_workers_of_a_loader_are_refused_without_their_insides() -> None:
 
 
 def test_results_are_written_where_they_are_wanted() -> None:
-    """``out=`` of whatever returns new tensors."""
+    """Tests ``out=`` of functions that return new tensors."""
 
     def results(x: torch.Tensor, new: Callable[[torch.Tensor], torch.Tensor]) -> list[torch.Tensor]:
         number, whole = new(torch.tensor(0.0)), new(torch.tensor(0))
@@ -386,7 +387,7 @@ class Choosing(nn.Module):
     ],
 )
 def test_scripts_name_what_they_are_refused(module: type[nn.Module], said: str) -> None:
-    """PyTorch's interpreter of scripts loses the message of what ends it."""
+    """The interpreter of TorchScript drops the message of the error."""
     scripted = torch.jit.script(module())
 
     def program() -> list[str]:
@@ -400,7 +401,7 @@ def test_scripts_name_what_they_are_refused(module: type[nn.Module], said: str) 
     for refused, other in tacit.launch(program, parties=2, protocol="plain"):
         assert f"RuntimeError: {said}" in refused.replace("the operator ", "")
         assert "test_remedies.py" in refused.partition(said)[2]
-        # Other errors are not taken for it.
+        # Other errors do not get this text.
         assert said not in other
 
 
@@ -419,7 +420,7 @@ def test_compilers_are_refused_in_processes_too() -> None:
 
 
 def test_modules_of_a_class_of_their_own_go_to_parties() -> None:
-    """As scripts have it that set ``cudnn.benchmark``."""
+    """Scripts that set ``cudnn.benchmark`` have such a module."""
 
     def program() -> bool:
         return cudnn.__name__ == "torch.backends.cudnn" and isinstance(cudnn.deterministic, bool)

@@ -72,7 +72,7 @@ def test_a_program_on_files(setting: str) -> None:
             5,
             b"3 sums, 2 arguments: 5   |   5|0x1 reveal|   0|0x2\n",
         )
-        # The low half of 35 and of nothing: 11 + 22 + 2 modulo 2^32.
+        # The sum of the low halves of 35 and of 0: 11 + 22 + 2 modulo 2^32.
         assert found.outputs["total"].tolist() == [35, 0]
         assert [tuple(each) for each in found.opened] == [("sums", 0, 3), ("total", "all", 2)]
         if party == 0:
@@ -93,7 +93,7 @@ def test_secret_tensors_go_in_and_come_out(setting: str) -> None:
             secret={"x": 2 * x}, public={"data/y": y}, output={"sums": None, "total": None}
         )
         assert found.opened == []
-        # What comes out goes in again: as an array of a function, and into what PyTorch computes.
+        # Outputs can be inputs again, of a program's function and of PyTorch.
         doubled = sums.run(
             secret={"x": found.outputs["sums"]}, public={"data/y": y}, output={"sums": None}
         )
@@ -119,7 +119,8 @@ def test_parties_give_a_program_the_same_secret_tensor() -> None:
 @pytest.mark.parametrize("bits", [12, 16, 20])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_secret_tensors_of_fractions_go_in_and_come_out(setting: str, bits: int) -> None:
-    """At their scale: with fewer or more fraction bits than programs give what one party has."""
+    """Tensors keep their scale, which may have fewer or more fraction bits than the arrays of
+    one party."""
 
     def program() -> Any:
         here, floats = tacit.session(), tacit.riscv.load(PROGRAMS / "arrays_of_floats.elf")
@@ -133,7 +134,7 @@ def test_secret_tensors_of_fractions_go_in_and_come_out(setting: str, bits: int)
         assert found.opened == []
         kept = found.outputs["x"]
         assert kept.dtype == torch.float64
-        # What comes out goes in again, of a program and of PyTorch.
+        # Outputs can be inputs again, of a program and of PyTorch.
         again = floats.call("greatest", array, secret={"x": kept}, result=("all", "f64"))
         return mean.result, (100 * kept).reveal().tolist(), again.result
 
@@ -173,8 +174,8 @@ def test_fractions_go_in_and_come_out(setting: str) -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_all_is_told_shared_and_opened_at_once(setting: str) -> None:
-    """Of arrays of two parties, and one that is public: a round in which all tell lengths, one to
-    share where that takes messages, one of products, and one that opens them."""
+    """Arrays of two parties and a public one take one round for the lengths, one to share them
+    if the protocol sends shares, one for products, and one to open the results."""
 
     def program() -> Any:
         here, figures = tacit.session(), tacit.riscv.load(PROGRAMS / "figures.elf")
@@ -239,7 +240,7 @@ def test_branches_are_opened_where_that_is_asked_for() -> None:
 
     found, opened = tacit.launch(program)[2]
     assert found.tolist() == [9, 0, 4]
-    # Of six pairs two are equal: where they are not, the instruction jumps.
+    # Two of six pairs are equal. The instruction jumps for the others.
     bits, where = opened[:2], r"branch at 0x\w+ in main \(psi_loops.c:23\): "
     assert [each[1:] for each in bits] == [("all", 2), ("all", 4)]
     assert all(re.fullmatch(f"{where}{bit}", each[0]) for bit, each in enumerate(bits))
@@ -260,8 +261,8 @@ def test_lists_are_merged_as_in_the_clear_where_branches_are_opened() -> None:
         found = tacit.launch(
             program, protocol=protocol, parties=3 if protocol == "replicated" else 2
         )
-        # Six pairs of fronts: all are compared for equality, and the four that differ for which is
-        # less.
+        # There are six pairs of front elements. All are tested for equality, and the four unequal
+        # ones are compared.
         assert (found[1][0].tolist(), found[1][1]) == ([3, 8], 6 + 4)
 
 
@@ -273,8 +274,8 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     (refused,) = json.loads(found.read_text())["refused"]
     assert "what is printed is secret" in refused
     assert refused in ended.stderr
-    # All lines at once, each with its reason: what is read at the fronts of both lists, and which
-    # is less.
+    # All refused lines at once, each with its reason: reads at the fronts of both lists, and the
+    # comparison of the fronts.
     merge = [PROGRAMS / "psi_merge.elf", "--secret", "a=0:u64:5", "--secret", "b=1:u64:3"]
     ended = command("riscv", "cost", *merge, "--output", "common=1", "--json", found)
     assert ended.returncode == 1
@@ -287,11 +288,12 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
         ("22", "memory"),
         ("20", "a loop"),
     ]
-    # The end of the loop is how many are written, of which the runtime's part is said once.
+    # The end of the loop depends on the number of elements written. The runtime's part of it is
+    # reported once.
     assert len(refused) == 4
     assert "called from memcpy" in refused[3]
     assert "from main (psi_merge.c:36)" in refused[3]
-    # A length is enough.
+    # A length is enough instead of a file.
     ended = command("riscv", "cost", SUMS, "--secret", "x=0:u32:-1", "--output", "sums=all")
     assert ended.returncode == 1
     assert "--secret x=0:u32:-1: a length is 0 or more" in ended.stderr
@@ -323,10 +325,9 @@ def test_a_program_is_compiled_and_run(
     ended = command("riscv", "try", tmp_path / "twice.elf", "--secret", f"x=2:i64:{tmp_path}/x.txt")
     assert ended.returncode == 0, ended.stderr
     assert "-42 7\n" in ended.stdout
-    # One compiler writes down the path that it is given, another the name alone; the console wraps
-    # it.
+    # Some compilers store the given path, others only the file name. The console wraps the line.
     assert "twice.c:4)(1value,toall)" in "".join(ended.stdout.split())
-    # Of a switch on a secret all sides are carried out, also where each is a number.
+    # All branches of a switch on a secret are executed, also if each is only a number.
     source.write_text(
         '#include <stdio.h>\nint main(void) { int x[9], y[9]; FILE *in = fopen("x", "rb"), '
         '*out = fopen("y", "wb"); fread(x, 4, 9, in);\nfor (int i = 0; i < 9; i++) {\n'
@@ -419,7 +420,7 @@ def test_the_command_runs_programs_between_processes(tmp_path: Path) -> None:
         assert report["result"] == 4
         assert report["outputs"]["total"] == [12]
         assert report["bytes_sent_per_party"] == reports[0]["bytes_sent_per_party"]
-    # A party without what it owns tells the others at once.
+    # A party that lacks its own file tells the others at once.
     (tmp_path / "x.txt").unlink()
     parties = [party(number) for number in range(3)]
     told = [running.ended()[2] for running in parties]
@@ -427,7 +428,7 @@ def test_the_command_runs_programs_between_processes(tmp_path: Path) -> None:
     assert "its options or files are wrong" in told[0]
 
 
-#: Mistakes: what is called, and what the error says.
+#: Mistakes: the call, and the text of the error.
 MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a branch": (
         lambda p, a: p.call("sort", ["a", "len:a"], secret={"a": (0, a)}),
@@ -474,7 +475,7 @@ def test_what_cannot_be_says_why(mistake: str) -> None:
 
 
 def test_parties_that_call_differently_are_told() -> None:
-    """Also of what nobody has to open, since it is public."""
+    """Even a public result, which no step opens, is compared."""
 
     def program() -> Any:
         return tacit.riscv.load(ELF).call("fibonacci", [5 + (tacit.session().party == 2)])
@@ -498,7 +499,7 @@ def test_parties_that_run_differently_are_told_both_hashes(what: str) -> None:
 
     with pytest.raises(DesyncError, match=f"run different {what}") as error:
         tacit.launch(program)
-    # Whichever party says it: the third one, or another of it.
+    # Either the third party reports the difference, or another party reports the third one's.
     said = re.search(
         "this party has the hash ([0-9a-f]{16}), that of party ([02]) ([0-9a-f]{16})",
         str(error.value),
@@ -539,7 +540,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert {"outputs", "instructions", "rounds", "bytes_sent_per_party", "seconds"} < mean.keys()
     assert mean["instructions"] > 10
     assert mean["rounds"] > 1
-    # Bytes of a file, to one party.
+    # Bytes of a file, revealed to one party.
     np.save(tmp_path / "text.npy", np.frombuffer(b"123456789", np.uint8))
     text = ["--secret", f"t=0:u8:{tmp_path}/text.npy", "--result", "none", "--output", "t=1"]
     ended = command("riscv", "try", ELF, "--call", "reverse", "--arg", "t", "--arg", 9, *text)
@@ -572,7 +573,7 @@ def test_options_that_cannot_be(
 
 
 def _has_target() -> bool:
-    """Whether the standard library is there for the machine, and what compiles with it."""
+    """Whether cargo, rustc and the standard library for the machine are installed."""
     if shutil.which("cargo") is None or shutil.which("rustc") is None:
         return False
     asked = subprocess.run(

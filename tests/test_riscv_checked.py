@@ -1,5 +1,7 @@
-"""The checked mode of the RISC-V machine: secret floats that leave their range have no result, and
-who was to learn it is told the line of the program, and nobody else is."""
+"""Checked mode of the RISC-V machine: secret floats that leave their range have no result.
+
+The party that was to receive the result learns the line of the program. No other party does.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from test_command_line import example
 from test_riscv import SETTINGS
 from test_riscv_ranges import ELF, called
 
-#: Where squares are summed up.
+#: The line that sums up squares.
 LINE = "squares (figures_of_floats.c:6)"
 
 ALL = {"plain": {"parties": 2, "protocol": "plain"}, **SETTINGS}
@@ -30,7 +32,7 @@ def squares(x: Any, ranges: Any = None, to: Any = "all") -> Any:
 
 
 def failing(call: Any, *arguments: Any) -> Any:
-    """What a call gives, or the lines that it names."""
+    """Returns the result of a call, or the lines that its error names."""
     try:
         return call(*arguments)
     except tacit.RangeError as error:
@@ -39,7 +41,7 @@ def failing(call: Any, *arguments: Any) -> Any:
 
 @pytest.mark.parametrize("setting", ALL)
 def test_the_sum_of_squares_of_salaries(setting: str) -> None:
-    """Without checks it is wrong, with checks it is refused, and with a range it is right."""
+    """The result is wrong without checks, refused with checks, and right with a range."""
     x = salaries(10_000 if setting != "additive" else 500)
     right = float((x * x).sum())
 
@@ -61,7 +63,7 @@ def test_its_receiver_alone_is_told(setting: str) -> None:
     x = salaries(100)
 
     def program() -> Any:
-        # The session goes on after that, at all parties.
+        # The session continues after the error, in all parties.
         return failing(squares, x, None, 1), squares(x / 1000, None, 0)
 
     right = ((x / 1000) ** 2).sum()
@@ -74,7 +76,7 @@ def test_its_receiver_alone_is_told(setting: str) -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_what_is_kept_is_refused_when_it_is_opened(setting: str) -> None:
-    """By PyTorch, or by another call that it is given to."""
+    """This covers reveals by PyTorch, and calls that take the kept value."""
     x, line = salaries(50), ("summary (figures_of_floats.c:33)",)
 
     def program() -> Any:
@@ -83,7 +85,7 @@ def test_what_is_kept_is_refused_when_it_is_opened(setting: str) -> None:
             kept = called("summary", arrays, ["x", "len:x", "o"], {}, None, {"o": None}).outputs[
                 "o"
             ]
-        # What was checked stays so.
+        # A checked value stays checked outside the block.
         return failing(lambda: kept.reveal(to=0)), failing(squares, kept, None, 1)
 
     for party, told in enumerate(tacit.launch(program, **SETTINGS[setting])):
@@ -93,7 +95,7 @@ def test_what_is_kept_is_refused_when_it_is_opened(setting: str) -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("function", ["opened", "branched"])
 def test_what_a_program_opens_on_its_way_is_checked_before(function: str, setting: str) -> None:
-    """All learn it, so all are told, and the session goes on."""
+    """All parties learn the value, so all get the error, and the session continues."""
     x = salaries(20)
 
     def call(x: Any) -> Any:
@@ -110,7 +112,7 @@ def test_what_a_program_opens_on_its_way_is_checked_before(function: str, settin
     small = x / 1000
     right = (small**2).sum() if function == "opened" else small[1]
     told = tacit.launch(program, checked=True, **SETTINGS[setting])
-    # The function that adds up is part of it.
+    # The line is in the function that adds up, which is inlined.
     assert all(refused == (f"{function} (figures_of_floats.c:6)",) for refused, _ in told), told
     assert abs(told[1][1] - right) < 0.01
     assert told[0][1] is None
@@ -130,13 +132,13 @@ def test_a_tensor_is_held_to_its_range() -> None:
         assert abs(found / (200_001.0**2 + 9) - 1) < 1e-6
 
 
-# What is made of several steps at once
+# Instructions fused into one step
 # ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", ALL)
 def test_products_within_products_of_integers_are_checked(setting: str) -> None:
-    """A chain of products holds both kinds, of which only those of floats are checked."""
+    """A chain of products contains both kinds. Only products of floats are checked."""
     large, by = np.array([1 << 40, 3, 3]), np.array([1, 5, 1])
 
     def call(x: Any, by: Any, kept: bool) -> Any:
@@ -191,7 +193,7 @@ def test_wide_ranges_are_checked_at_both_ends(
     def given(value: float) -> Any:
         if not is_float:
             return np.array([value])
-        # Of what was computed before nothing is checked.
+        # Computations outside checked mode are not checked.
         scaled = tacit.share(torch.tensor([value / 2**17], dtype=torch.float64), owner=0) * 65536.0
         return scaled + scaled
 
@@ -240,7 +242,7 @@ def test_by_command(tmp_path: Path) -> None:
     tried = command("riscv", "try", ELF, *call, *secret, "--checked")
     assert tried.returncode == 1
     assert f"out of range: {LINE}" in tried.stderr
-    # What it says to do.
+    # The remedy in the error.
     assert "State the range of the program's arrays, or a wider one (--range" in tried.stderr
     tried = command("riscv", "try", ELF, *call, *secret, "--checked", "--range", "x=3e4..2e5")
     assert tried.returncode == 0, tried.stderr

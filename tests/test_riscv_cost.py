@@ -1,4 +1,4 @@
-"""What programs are said to cost is what they cost."""
+"""The predicted costs of programs are their real costs."""
 
 import json
 from pathlib import Path
@@ -14,31 +14,31 @@ from test_riscv import PROGRAMS, SUMS
 
 
 class Case(NamedTuple):
-    """A program with secrets of so many numbers."""
+    """A program and the sizes of its secret inputs."""
 
-    #: By name: owner, type, and how many.
+    #: Owner, type and number of elements of each input, by name.
     secret: dict[str, tuple[int, str, int]]
-    #: All other options.
+    #: All other options of the command.
     options: tuple[object, ...]
-    #: Whether it takes long.
+    #: Whether the case takes long.
     long: bool = False
 
 
 def whole(
     output: str, kind: str, *told: object, long: bool = False, **secret: tuple[int, str, int]
 ) -> Case:
-    """A program that writes a file, which party 1 learns."""
+    """Makes the case of a program that writes a file, which party 1 receives."""
     arguments = [each for argument in told for each in ("--arg", argument)]
     return Case(secret, (*arguments, "--output", f"{output}=1:{kind}"), long)
 
 
 def function(name: str, result: str, *told: object, **secret: tuple[int, str, int]) -> Case:
-    """A function, whose result party 0 learns."""
+    """Makes the case of a function whose result party 0 receives."""
     arguments = [each for argument in told for each in ("--arg", argument)]
     return Case(secret, ("--call", name, *arguments, "--result", result))
 
 
-#: Each program that has inputs, and functions of those that are functions alone.
+#: All programs with inputs, and functions of the programs that have only functions.
 CASES = {
     "psi": whole("common", "u64", a=(0, "u64", 5), b=(1, "u64", 3)),
     "psi_loops": whole("common", "u64", a=(0, "u64", 4), b=(1, "u64", 3)),
@@ -80,7 +80,8 @@ SETTINGS = {
     "he of three": additive("he", 3),
 }
 
-#: What is not marked as long: in two settings all programs but those that are, in two more a few.
+#: Cases that are not marked as long, by setting: all that are short in two settings, and a few in
+#: two more.
 QUICK = {
     "replicated": set(CASES),
     "dealer": set(CASES),
@@ -90,7 +91,7 @@ QUICK = {
 
 
 def measured() -> list[Any]:
-    """All pairs; those that take long are marked."""
+    """Returns all pairs of case and setting, with marks for those that take long."""
     return [
         pytest.param(
             name,
@@ -104,7 +105,7 @@ def measured() -> list[Any]:
 
 @pytest.mark.parametrize(("name", "setting"), measured())
 def test_what_is_predicted_is_what_is_metered(name: str, setting: str, tmp_path: Path) -> None:
-    """On zeros, from lengths alone, and on values over TLS."""
+    """Compares the prediction for zeros, from lengths alone, with a run on values over TLS."""
     said = SETTINGS[setting]
 
     def found(what: str, words: list[object]) -> Any:
@@ -121,16 +122,16 @@ def test_what_is_predicted_is_what_is_metered(name: str, setting: str, tmp_path:
 
 
 def save(case: Case, folder: Path) -> None:
-    """What the parties have."""
+    """Writes the parties' input files."""
     rng = np.random.default_rng(7)
     for file, (_, kind, count) in case.secret.items():
-        # Lists of intersections are in order.
+        # Lists to intersect are sorted.
         values = np.sort(rng.choice(np.arange(1, 100), count, replace=False)).astype(TYPES[kind])
         np.save(folder / f"{file}.npy", values)
 
 
 def told(name: str, folder: Path | None = None) -> list[object]:
-    """What is run, with files in a folder or, without one, lengths alone."""
+    """Returns a run's options, with files in a folder or, without a folder, with lengths alone."""
     secret = [
         each
         for file, (owner, kind, count) in CASES[name].secret.items()
@@ -149,7 +150,7 @@ def is_metered(predicted: Any, metered: Any) -> None:
     assert predicted["refused"] == []
 
 
-#: Runs all of the lines of a file, each the options of a run, and prints the report of each.
+#: Runs each line of a file as the options of a run, and prints its report.
 ALL_LINES = """
 import argparse, json, sys, tacit
 from tacit.commands.riscv_job import add_job, job
@@ -163,7 +164,7 @@ for words in json.load(open("lines.json")):
 
 @pytest.mark.long
 def test_what_is_predicted_is_what_is_metered_with_files_of_correlations(tmp_path: Path) -> None:
-    """All programs in a session, whose correlations were made before."""
+    """Runs all programs in one session, with correlations made ahead."""
     folder = configured(tmp_path)
     lines = []
     for name, case in CASES.items():
@@ -208,7 +209,7 @@ def test_what_is_predicted_is_what_is_metered_with_files_of_correlations(tmp_pat
 
 
 def test_every_program_is_measured() -> None:
-    """But for those without secrets, one that goes on by what it opens, which zeros do not tell,
-    and those whose functions the tests of the machine call alone."""
+    """Exceptions are programs without secrets, a program whose branches depend on opened values,
+    which zeros do not predict, and programs whose functions other tests of the machine call."""
     others = {"choices", "floats", "psi_merge", "tables", "texts", "vectors"}
     assert set(CASES) | others == {path.stem for path in PROGRAMS.glob("*.elf")}

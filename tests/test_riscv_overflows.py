@@ -1,4 +1,4 @@
-"""Programs in C that chance makes, in the machine's checked mode."""
+"""Random C programs in checked mode of the RISC-V machine."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ ALL: dict[str, dict[str, Any]] = {"plain": {"parties": 2, "protocol": "plain"}, 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Programs, and their ELF file."""
+    """Draws programs and compiles their ELF file."""
     those = programs(60, 5)
     try:
         return those, compiled(those, tmp_path_factory.mktemp("programs"))
@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 @pytest.mark.parametrize("setting", ALL)
 def test_what_programs_show_of_numbers_of_all_magnitudes_is_right(made: Made, setting: str) -> None:
-    """`overflows_of_programs.py` goes through as many as are asked for."""
+    """`overflows_of_programs.py` can try more cases."""
     those, file = made
     told, wrong = tried(file, those, 256, 7, ALL[setting])
     assert not wrong, [(those[each.at].body, each) for each in wrong]
@@ -34,7 +34,7 @@ def test_what_programs_show_of_numbers_of_all_magnitudes_is_right(made: Made, se
 
 
 def test_without_checks_overflows_are_missed(made: Made) -> None:
-    """What the test above would notice."""
+    """Verifies that the test above detects missing checks."""
     those, file = made
     told, _ = tried(file, those, 64, 7, ALL["plain"], checked=False)
     assert told["missed"] > 5, told

@@ -1,4 +1,4 @@
-"""The programs that are part of this repository: small, and what their sources give."""
+"""The compiled programs in this repository: they are small, and match their sources."""
 
 import os
 import shutil
@@ -11,7 +11,8 @@ from test_riscv import PROGRAMS, ROOT
 
 COMPILER = "riscv64-linux-gnu-gcc"
 
-#: Which made those that are here. Another one makes others of the same meaning.
+#: The compiler's version that made these programs. Other versions make other programs with the same
+#: meaning.
 VERSION = "12.2.0"
 
 
@@ -34,11 +35,11 @@ def _has_compiler() -> bool:
 @pytest.mark.long
 @pytest.mark.skipif(not _has_compiler(), reason=f"{COMPILER} {VERSION} is not here")
 def test_programs_are_what_their_sources_give(tmp_path: Path) -> None:
-    """`make riscv-programs`, in a copy: paths of sources that programs have are those from the root
-    on."""
+    """Runs `make riscv-programs` in a copy, in which the paths of sources relative to the root
+    are the same."""
     folder = Path("crates/riscv/programs")
     shutil.copy(ROOT / "Makefile", tmp_path)
-    # Cargo may have left there what it built.
+    # Cargo's build outputs may be there.
     shutil.copytree(PROGRAMS, tmp_path / folder, ignore=shutil.ignore_patterns("rust", "*.elf"))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     subprocess.run(

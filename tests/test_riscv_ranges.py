@@ -1,4 +1,4 @@
-"""Secret floats of compiled programs whose range all have said: what comes out at the scale of real
+"""Secret floats of compiled programs with public ranges: results are right at the scale of real
 data."""
 
 import json
@@ -17,7 +17,7 @@ from test_riscv import PROGRAMS, SETTINGS
 
 ELF = PROGRAMS / "figures_of_floats.elf"
 
-#: What people have, and between what all say that it lies.
+#: Typical data, and their public ranges.
 DATA = {
     "salaries": (1e4, 2e5),
     "cents": (1e6, 2e7),
@@ -41,7 +41,8 @@ def called(
     result: Any = ("all", "f64"),
     output: Mapping[str, Any] | None = None,
 ) -> Any:
-    """In the session that this runs in: party 0 has the first array, and party 1 all others."""
+    """Calls a function in the current session. Party 0 has the first array, and party 1 all
+    others."""
     party = tacit.session().party
     owners = {name: min(at, 1) for at, name in enumerate(arrays)}
     secret = {
@@ -83,7 +84,8 @@ def test_statistics_of_real_data(name: str, setting: str) -> None:
 
 
 def test_sums_of_many_products() -> None:
-    """More than an accumulator has room for without a cut, of both lengths and of integers."""
+    """Sums that exceed an accumulator unless products are truncated, of both float types and of
+    integers."""
     x = drawn("salaries", 10_000)
     whole, short = np.round(x).astype(np.int64), x.astype(np.float32)
 
@@ -167,7 +169,7 @@ def test_a_range_is_held_and_all_say_the_same() -> None:
             StoppedError, match="the range of y: no secret array is called that; there are x"
         ):
             called("squares", {"x": x}, ["x", "len:x"], {"y": (0, 3)})
-        # The session goes on.
+        # The session continues.
         return called("squares", {"x": x}, ["x", "len:x"], {"x": (0, 4)}).result
 
     for found in tacit.launch(outside):
@@ -182,7 +184,7 @@ def test_a_range_is_held_and_all_say_the_same() -> None:
 
 
 def test_secret_tensors_of_a_range() -> None:
-    """A tensor in, and one out with as many fraction bits as its range leaves."""
+    """A tensor is an input, and the output has as many fraction bits as its range permits."""
     x = np.array([1000.5, 2000.25, 1500.0])
 
     def program() -> Any:
@@ -246,5 +248,5 @@ def test_what_a_range_costs_is_told_without_values() -> None:
     ]
     ended = command("riscv", "cost", ELF, *of, "--range", "x=1e4..2e5")
     assert ended.returncode == 0, ended.stderr
-    # Sharing, a cut of each, products, a cut of these, and opening.
+    # Sharing, a truncation of each array, products, their truncation, and the opening.
     assert "6 rounds" in ended.stdout

@@ -1,5 +1,4 @@
-"""What a user of the RISC-V machine does wrong: one message, at every party, without what is
-inside."""
+"""Mistakes of users of the RISC-V machine: each party gets one message, without internals."""
 
 import os
 import re
@@ -20,13 +19,13 @@ from tacit.errors import MisuseError, StoppedError, told
 from test_command_line import example
 from test_riscv import ELF, PROGRAMS, SUMS
 
-#: Options of a party, by its number.
+#: The options of each party, by its number.
 Said = Callable[[int], list[object]]
 
 
 def sums(*more: object, at: int | None = None, kind: str = "u32", path: str = "x.txt") -> Said:
-    """A program on files, with more options, and another type of the secret file, at one party or
-    at all."""
+    """Returns options for a program on files, with additions and another type of the secret
+    file, at one party or at all."""
 
     def said(party: int) -> list[object]:
         is_other = at in (None, party)
@@ -43,10 +42,9 @@ def hashes(what: str) -> str:
 
 ELSEWHERE = "it cannot take part: its options or files are wrong; see its own output"
 
-#: What is said, and what each party is told: one pattern for all, or the owner's and that of the
-#: others.
+#: The options, and the message of each party: one pattern for all, or the owner's and the others'.
 REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
-    # Whoever finds it first tells the others, who may be waiting for somebody else.
+    # The party that finds it first tells the others, which may be waiting for another party.
     "a secret is printed": (
         sums("--arg", "print"),
         r"stopped at 0x[0-9a-f]+ in \w+ \(\w+\.h:\d+\), called from .*, from main \(sums\.c:44\): "
@@ -138,7 +136,7 @@ def test_every_party_is_told_once(mistake: str, files: Path) -> None:
         assert re.search(wanted, lines[0]), lines[0]
 
 
-#: Options of one party, how it ends, and what it says in its last line.
+#: The options of one party, its exit code, and its last line.
 ALONE = {
     "usage": (
         ["--secrt", "x=1:u32"],
@@ -173,7 +171,7 @@ def test_what_is_wrong_with_options_of_one_party_all_hear(mistake: str, files: P
         if number == 2:
             assert (found, last) == (code, said)
         else:
-            # Whoever hears it first may tell the other one.
+            # The party that hears of it first may tell the other one.
             heard = rf'tacit: party 2 failed in step "connect": (as party \d reports, )?{ELSEWHERE}'
             assert found == 1
             assert re.fullmatch(heard, last), errors
@@ -197,8 +195,8 @@ def test_functions_without_main_are_named() -> None:
     assert "the program has no main: name a function by --call; it has tax, digits, beyond" in said
 
 
-#: How a party ends in the middle of long work: the signal, its code, its last line, and what the
-#: others say.
+#: How a party ends during long work: the signal, its exit code, its last line, and the others'
+#: message.
 ENDS = {
     "interrupted": (signal.SIGINT, 130, ["tacit: interrupted"], "it was interrupted"),
     "killed": (signal.SIGKILL, -signal.SIGKILL, [], "its connection ended without a goodbye"),
@@ -207,7 +205,7 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 def test_long_work_ends_where_a_user_ends_it(end: str, tmp_path: Path) -> None:
-    """Of a program that computes for hours, and waits for nobody."""
+    """The program would compute for hours, and waits for no other party."""
     number, status, last, reason = ENDS[end]
     config = example(tmp_path)
     endless = [ELF, "--call", "fibonacci", "--arg", 90, "--limit", 1 << 62]
@@ -231,7 +229,7 @@ def test_long_work_ends_where_a_user_ends_it(end: str, tmp_path: Path) -> None:
 
 
 def test_why_a_program_stops_is_told_as_it_is() -> None:
-    """What all parties know, and not what one of them alone has."""
+    """The message contains facts that all parties know, and nothing that only one party has."""
 
     def program() -> None:
         party, arrays = tacit.session().party, tacit.riscv.load(ELF)
@@ -257,7 +255,7 @@ def test_why_a_program_stops_is_told_as_it_is() -> None:
     assert told(misuse.value)[0] == "its program raised MisuseError; see its own output"
 
 
-#: Options of `try`, and what is said of them.
+#: Options of `try`, and the error message.
 WRONG: dict[str, tuple[list[str], str]] = {
     "archive": (
         ["--secret", "x=0:u32:archive.npy"],

@@ -1,4 +1,4 @@
-"""What functions of compiled programs take and return, of each type."""
+"""Arguments and results of compiled programs' functions, of each type."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ VALUES = np.array([1.5, -2.25, 4.0, 0.75])
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_floats_are_returned(setting: str) -> None:
-    """Secret ones, of both lengths, and integers with their sign."""
+    """Secret floats of both lengths, and integers with their sign."""
 
     def program() -> Any:
         here, floats = tacit.session(), tacit.riscv.load(FLOATS)
@@ -46,7 +46,7 @@ def test_floats_are_returned(setting: str) -> None:
 
 
 def test_public_floats_by_value() -> None:
-    """All that the calling convention has: registers of floats, and then those of integers."""
+    """All places of the calling convention: float registers first, then integer registers."""
 
     def program() -> Any:
         floats = tacit.riscv.load(FLOATS)
@@ -72,7 +72,7 @@ def test_public_floats_by_value() -> None:
 
 
 def test_what_is_no_result_is_refused() -> None:
-    """An address in the place of a float is never taken for one."""
+    """An address is never taken for a float."""
 
     def program() -> None:
         floats = tacit.riscv.load(FLOATS)
@@ -111,7 +111,7 @@ def test_the_command_says_types(tmp_path: Path) -> None:
     ended = command(*told, "--result", "all:f32", "--json", tmp_path / "found.json")
     assert ended.returncode == 0, ended.stderr
     assert "result: -8.0\n" in ended.stdout
-    # Where another number of parties is said, and nothing else, it is the sharing that is for any.
+    # If only the number of parties is given, the protocol is the one that works for any number.
     assert "Threat model: 2 parties" in ended.stdout
     assert json.loads((tmp_path / "found.json").read_text())["result"] == -8.0
     for wrong, message in (
@@ -125,7 +125,7 @@ def test_the_command_says_types(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """Where the program goes on by what is none, and stops by that."""
+    """The program continues with a NULL file, and stops because of it."""
     (tmp_path / "a.txt").write_text("1 5 7")
     secret = [each for name in "ab" for each in ("--secret", f"{name}=0:u64:{tmp_path}/a.txt")]
     ended = command(

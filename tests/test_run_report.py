@@ -1,4 +1,4 @@
-"""``tacit run --json``: how a party's run ended, for machines."""
+"""``tacit run --json``: a machine-readable report of how a party's run ended."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 SECRET = 8421.375
 
-#: What a report has, in this order.
+#: The keys of a report, in order.
 KEYS = [
     "program",
     "party",
@@ -29,7 +29,7 @@ KEYS = [
     "bytes_received",
 ]
 
-#: What only a session has.
+#: Keys that only runs with a session have.
 OF_SESSION = ["parties", "protocol", "threat_model", *KEYS[-5:]]
 
 PROGRAM = f"""
@@ -41,7 +41,7 @@ x = tacit.share(torch.tensor([{SECRET}]) if party == 1 else None, owner=1)
 
 
 def configured(folder: Path, timeout: int = 60) -> Path:
-    """The repository's example, with certificates of its own and free ports."""
+    """Sets up the repository's example with its own certificates and free ports."""
     assert tacit("certificates", "--parties", 3, "--out", folder / "certificates").returncode == 0
     text = (ROOT / "examples" / "parties.toml").read_text()
     for party, port in enumerate(free_ports(3)):
@@ -53,7 +53,7 @@ def configured(folder: Path, timeout: int = 60) -> Path:
 def reports(
     folder: Path, program: str, parties: tuple[int, ...] = (0, 1, 2), timeout: int = 60
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Exit code and report of each party."""
+    """Runs the parties; returns the exit code and report of each."""
     config, path = configured(folder, timeout), folder / "program.py"
     path.write_text(program)
     started = [
@@ -82,7 +82,7 @@ def test_a_run_that_ended(end: str, tmp_path: Path) -> None:
         assert "no single party learns anything" in report["threat_model"]
         assert report["rounds"] >= 2
         assert 0 <= report["seconds_waiting"] <= report["seconds"]
-    # What one sends, another receives.
+    # All bytes sent are received.
     assert (
         sum(each["bytes_sent"] for each in found)
         == sum(each["bytes_received"] for each in found)

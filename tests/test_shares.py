@@ -1,4 +1,4 @@
-"""Components, and the arrays that the core takes in their place."""
+"""Components of sharings, and the arrays that the core takes instead."""
 
 import copy
 from typing import Any
@@ -58,7 +58,7 @@ def test_a_product_sees_what_was_written_to_its_operand() -> None:
 
 @pytest.mark.parametrize("n", range(1, 10))
 def test_a_tree_of_products_takes_every_factor_once_in_a_round_a_level(n: int) -> None:
-    """Words, numbers of the session's scale and of another, and powers of two by their places: one
+    """Words, fractions at several scales, and powers of two given by bits: all use one kind of
     tree."""
     factors = torch.arange(2, 2 + n)
     fractions = 1 + factors / 256.0
@@ -103,20 +103,20 @@ def test_bits_of_many_elements_are_words_a_few_at_a_time(monkeypatch: pytest.Mon
     pieces = tacit.launch(program)
     assert greatest == 32 * values.numel() > 32 >= max(most)
     assert all(found == expected for found, _ in whole + pieces)
-    # A message is padded to words, so that pieces of few bits send a little more.
+    # Messages are padded to words, so sending pieces of few bits takes slightly more.
     sent, in_pieces = (sum(sent for _, sent in of_all) for of_all in (whole, pieces))
     assert sent <= in_pieces < sent + 3 * 3 * 8 * len(most)
 
 
 def test_what_is_kept_is_not_forgotten_with_what_lay_there_before() -> None:
-    """Memory is used again. What the numbers before were made of may be freed later, at another
-    time in each party."""
+    """New tensors may reuse memory. The operands of the old value may be freed later, at a
+    different time in each party."""
     storages = Storages(Mock(), Dependencies())
     before, numbers = torch.ones(4), torch.ones(3)
     address = before.untyped_storage()._cdata
     storages.keep_beside("kind", before, "before", of=[numbers])
     del before
-    # Looks for what has been freed.
+    # This call looks for freed storages.
     storages.add(torch.ones(1))
     others = [torch.ones(4) for _ in range(1000)]
     now = [other for other in others if other.untyped_storage()._cdata == address]

@@ -1,4 +1,4 @@
-"""What goes in and what comes out: sharing, revealing, and what is refused."""
+"""Sharing and revealing: accepted inputs, results, and refusals."""
 
 import copy
 import pickle
@@ -12,7 +12,7 @@ from tacit.sharing import GROUP, grouped
 
 
 def everywhere(fn: Any, *args: Any, **options: Any) -> list[Any]:
-    """Runs in three parties, in memory."""
+    """Runs a program in three parties, in memory."""
     return tacit.launch(fn, *args, **options)
 
 

@@ -1,5 +1,5 @@
-"""Secret permutations: what they do to all kinds of tensors, how they are routed, and if they are
-uniform."""
+"""Secret permutations: their effect on all kinds of tensors, their routing, and their
+uniformity."""
 
 import itertools
 from typing import Any
@@ -19,7 +19,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def through(switches: torch.Tensor, size: int) -> torch.Tensor:
-    """What stands where after the network."""
+    """Returns the order of elements after the network."""
     x, at = torch.arange(size), 0
     for low, high in columns(size):
         swaps = switches[at : at + low.numel()].bool()
@@ -69,8 +69,10 @@ def test_slices_stay_whole_and_together(setting: str) -> None:
 
 
 def statistic(order: torch.Tensor, before: torch.Tensor) -> float:
-    """Of how many elements go from each tenth before to each in this order: the margins are known,
-    so chi-square of 81 degrees of freedom."""
+    """Chi-square statistic of how many elements move from each tenth to each tenth.
+
+    The margins are fixed, so there are 81 degrees of freedom.
+    """
     tenths = 10
     part = order.numel() // tenths
     counts = torch.bincount(order // part * tenths + before // part, minlength=tenths**2)
@@ -78,7 +80,7 @@ def statistic(order: torch.Tensor, before: torch.Tensor) -> float:
     return float(((counts - expected) ** 2 / expected).sum())
 
 
-#: Below the greater one with probability 1 − 10^-7, above the least with as much.
+#: Chi-square is above the first and below the second with probability 1 − 10^-7 each.
 USUAL = (31.1, 165.3)
 
 
@@ -95,8 +97,8 @@ def test_orders_are_uniform(setting: str) -> None:
 
 @pytest.mark.parametrize("setting", ["replicated", "additive"])
 def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So none of them knows the order, nor all but one together: to them it is as likely to be any,
-    and another one each time. All but one draw the same permutation for ever."""
+    """All parties but one always draw the same permutation. The result must still be uniform and
+    differ each time, so that neither a single party nor all but one together know it."""
     size, options = 10_000, SETTINGS[setting]
     drawn = shuffling._drawn
     same = [
@@ -126,7 +128,7 @@ def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.M
 def test_every_order_comes_as_often() -> None:
     found = torch.stack([_drawn(3) for _ in range(6000)])
     counts = torch.bincount(found @ torch.tensor([9, 3, 1]), minlength=27)
-    # 5 degrees of freedom: below this with probability 1 − 10^-7.
+    # Five degrees of freedom: chi-square is below this with probability 1 − 10^-7.
     statistic = float(((counts[counts > 0] - 1000.0) ** 2 / 1000).sum())
     assert (counts > 0).sum() == 6
     assert statistic < 40.9

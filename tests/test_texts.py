@@ -1,4 +1,5 @@
-"""What a user reads where something is wrong: who, where, why and what to do, in plain words."""
+"""Messages that users read when something is wrong: they say who, where, why and what to do, in
+plain words."""
 
 import re
 import socket
@@ -23,8 +24,7 @@ from tacit import _core
 from tacit.commands.correlations import to_bytes
 from tacit.federated.service.config import Federation
 
-#: Words of the inside: of Rust's and Python's debug output, and of the libraries that the text
-#: comes from.
+#: Words that must not appear: debug output of Rust and Python, and libraries that produce errors.
 INSIDE = (
     r"Os \{",
     r"\bkind: ",
@@ -41,12 +41,12 @@ INSIDE = (
     r"rustls|webpki|serde|pyo3",
 )
 
-#: Quotes that hold quotes of the same kind leave an odd one beside a word.
+#: Nested quotes of the same kind leave an odd quote next to a word.
 NESTED = re.compile(r'\w""|""\w|"[^" ]*\'[^\']*"[^\']*\'')
 
 
 def plain(text: str) -> str:
-    """The text, which is fit to be read."""
+    """Checks that a text is fit for users, and returns it."""
     assert not said_twice(text), text
     for inside in INSIDE:
         assert not re.search(inside, text), (inside, text)
@@ -56,7 +56,8 @@ def plain(text: str) -> str:
 
 
 def example(folder: Path, parties: int = 2, head: str = "timeout = 20") -> Path:
-    """A configuration of that many parties, with certificates and addresses of its own."""
+    """Writes a configuration with the given number of parties, and with its own certificates and
+    addresses."""
     _core.write_certificates([f"party-{party}" for party in range(parties)], str(folder))
     lines = ['protocol = "additive"', head]
     for party, address in enumerate(free_addresses(parties)):
@@ -67,7 +68,7 @@ def example(folder: Path, parties: int = 2, head: str = "timeout = 20") -> Path:
 
 
 def refused(config: Path, party: int = 0, **options: Any) -> str:
-    """What a party is told that cannot take part."""
+    """Returns the error of a party that cannot take part."""
     with (
         pytest.raises(tacit.TacitError) as error,
         tacit.connect(str(config), party, timeout=options.pop("timeout", 1.0), **options),
@@ -146,7 +147,7 @@ def test_a_dealer_who_is_not_in_the_configuration(tmp_path: Path) -> None:
         "it, with the dealer's address and certificate, to the file of every member, or choose "
         "another source"
     )
-    # Named by an option, or by the file.
+    # The source is named by an option, then by the file.
     assert refused(config, source="dealer") == said
     config.write_text(f'source = "dealer"\n{config.read_text()}')
     assert refused(config) == said
@@ -154,7 +155,7 @@ def test_a_dealer_who_is_not_in_the_configuration(tmp_path: Path) -> None:
 
 @contextmanager
 def answering(address: str, answer: Callable[[socket.socket], Any]) -> Iterator[None]:
-    """Something that listens there and is no party."""
+    """Listens at an address like a program that is not a party."""
     host, _, port = address.rpartition(":")
     over = threading.Event()
     with socket.create_server((host, int(port))) as listening:
@@ -183,7 +184,7 @@ def addresses(config: Path) -> list[str]:
 
 
 def examined(config: Path, party: int = 0, wait: float = 2.0) -> dict[str, tuple[bool, str, str]]:
-    """What the doctor finds: whether each is well, in which words, and what to do."""
+    """Returns the doctor's checks: whether each passes, the finding and the remedy."""
     found = _core.examine(str(config), party, False, wait)
     for check, well, detail, remedy in found:
         plain(f"{check}: {detail}; {remedy}")
@@ -209,7 +210,7 @@ def test_the_doctor_where_nobody_listens(tmp_path: Path) -> None:
 
 
 def examined_together(configs: list[Path]) -> list[dict[str, tuple[bool, str, str]]]:
-    """Two parties that examine at the same time, each its own configuration."""
+    """Runs the doctor in two parties at the same time, each with its own configuration."""
     found: list[Any] = [None, None]
 
     def look(party: int) -> None:
@@ -237,7 +238,7 @@ def test_the_doctor_where_the_other_was_started_otherwise(tmp_path: Path) -> Non
 
 
 def test_the_doctor_where_another_certificate_is_in_use(tmp_path: Path) -> None:
-    """The other party has made a new pair and has not given it to this one."""
+    """The other party has made a new pair, and this party has the old certificate."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
@@ -255,13 +256,13 @@ def test_the_doctor_where_another_certificate_is_in_use(tmp_path: Path) -> None:
 def greeting(
     folder: Path, address: str, version: bytes = b"2", ahead: int = 0, says: str = ""
 ) -> Iterator[None]:
-    """Party 1 as it greets whoever looks whether it is there: its version, by how many seconds its
-    clock is ahead, and its settings."""
+    """Simulates the greeting of party 1 to the doctor, with a version, a clock that is ahead by
+    the given seconds, and settings."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "party-1.pem", folder / "party-1.key")
 
     def answer(stream: socket.socket) -> None:
-        # Whoever has found out what it wanted goes away.
+        # The doctor disconnects when it has its answer.
         with suppress(OSError), context.wrap_socket(stream, server_side=True) as talk:
             clock = int(time.time()) + ahead
             head = b"tci" + version + bytes([1, 1, 1, 0]) + struct.pack("<QQH", clock, 0, len(says))
@@ -282,7 +283,7 @@ def test_the_doctor_where_the_other_has_another_release(tmp_path: Path) -> None:
         "it runs another release of tacit",
         "install the same release in every party",
     )
-    # One that greets alike says its own number.
+    # Another release with the same greeting reports its own number.
     with greeting(tmp_path, address, says="protocol additive, source ot, tacit 9.9.9"):
         well, detail, remedy = examined(config, wait=0.5)["party 1"]
     assert not well
@@ -302,7 +303,7 @@ def test_the_doctor_where_a_clock_is_off(tmp_path: Path, ahead: int, said: str) 
     with greeting(tmp_path, addresses(config)[1], ahead=ahead):
         well, detail, remedy = examined(config, wait=0.5)["clock of party 1"]
     if said:
-        # A second may begin between the two clocks.
+        # A new second may begin between the two clocks' readings.
         seconds = re.sub(r"\d+", lambda digits: str(round(int(digits[0]), -1)), detail)
         assert (well, seconds) == (False, f"{said} this machine's")
         assert remedy == "set both clocks, for example by NTP"

@@ -1,4 +1,5 @@
-"""Two threads of one party's program: named as that, in every party, and never a hang."""
+"""Two threads of one party's program: every party gets an error that names this cause, and never
+hangs."""
 
 import threading
 import time
@@ -15,7 +16,7 @@ from tacit.sessions import WAITS, running
 
 
 def noting(program: Callable[[], Any], folder: Path) -> Callable[[], Any]:
-    """The same, with a file by each party's number of what it raises."""
+    """Wraps a program so that each party writes its error to a file."""
 
     def noted() -> Any:
         try:
@@ -77,7 +78,7 @@ def test_threads_that_take_turns_in_another_order_are_named() -> None:
 
 
 def test_one_thread_after_another_may_compute() -> None:
-    """As where a server works in threads of a pool; the remedy of both errors."""
+    """This is the case of servers that work in thread pools, and the remedy of both errors."""
 
     def program() -> list[float]:
         secret = tacit.share(torch.tensor([2.0, 3.0]), owner=0)
@@ -109,7 +110,7 @@ def test_sharing_in_a_thread_of_its_own_is_named() -> None:
 
 
 def test_the_meter_is_read_beside() -> None:
-    """As a bar of progress does."""
+    """A progress bar reads the meter this way."""
 
     def program() -> int:
         secret = tacit.share(torch.ones(2000), owner=0)

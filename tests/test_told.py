@@ -1,5 +1,4 @@
-"""What other parties read of an error that ends one of them: nothing that tacit has not marked for
-them."""
+"""Texts of errors that other parties read: only those that tacit itself has marked for them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +23,7 @@ from tacit.errors import (
     told,
 )
 
-#: What nobody else is to read.
+#: Text that no other party may read.
 SECRET = "my number is 4711"
 
 KINDS = [
@@ -42,15 +41,15 @@ KINDS = [
 
 
 class OwnSetupError(SetupError):
-    """A program's own kind of one of tacit's errors."""
+    """A program's own subclass of one of tacit's errors."""
 
 
 class OwnDeviationError(DeviationError):
-    """Likewise, of one that says what others read."""
+    """A program's own subclass of an error whose text other parties read."""
 
 
 def made_by_tacit() -> SetupError:
-    """An error that tacit made, raised, and a program has caught."""
+    """Returns an error that tacit made and raised, and that a program has caught."""
     try:
         write(Path("nowhere") / "file", "text", "a file to")
     except SetupError as error:
@@ -59,14 +58,14 @@ def made_by_tacit() -> SetupError:
 
 
 def tampered() -> SetupError:
-    """The same with another text."""
+    """Returns an error of tacit's whose text the program has changed."""
     error = made_by_tacit()
     error.args = (SECRET,)
     return error
 
 
 def heard(raised: Callable[[], BaseException], folder: Path) -> str:
-    """What party 1 reads of an error of party 0's program."""
+    """Returns the text that party 1 reads when party 0's program raises an error."""
 
     def program() -> None:
         if tacit.session().party == 0:
@@ -77,7 +76,7 @@ def heard(raised: Callable[[], BaseException], folder: Path) -> str:
             (folder / "heard").write_text(str(error))
             raise
 
-    # Of both parties' errors one comes out.
+    # Launch raises the error of one of the two parties.
     with pytest.raises(Exception, match=r"4711|nowhere|failed"):
         tacit.launch(program, protocol="plain", parties=2, timeout=20)
     return (folder / "heard").read_text()

@@ -21,7 +21,7 @@ def classify() -> list[int] | None:
 
 
 def traces(path: Path) -> Any:
-    """The data of a page, which is complete in itself."""
+    """Returns the data of a page; checks that the page needs no other files."""
     text = path.read_text()
     assert not re.search(r"(src|href)\s*=|https?://|@import|url\(", text)
     found = re.search(r"^const traces = (.*);$", text, re.MULTILINE)
@@ -47,14 +47,14 @@ def test_launch_reports_all_parties(transport: str, tmp_path: Path) -> None:
         layers = named(root, "Sequential")
         assert [layer["name"] for layer in layers["inside"]] == ["0", "1", "2"]
         assert [span["name"] for span in named(layers, "1")["inside"]] == ["relu"]
-        # What a part takes is within what the whole takes, and in its time.
+        # Each part costs at most as much as the whole, and happens within the whole's time.
         for whole in (root, layers):
             assert sum(span["bytes_sent"] for span in whole["inside"]) <= whole["bytes_sent"]
             assert sum(span["rounds"] for span in whole["inside"]) <= whole["rounds"]
             for span in whole["inside"]:
                 assert whole["start"] <= span["start"] <= span["end"] <= whole["end"]
         assert named(layers, "1")["bytes_sent"] > 0
-        # The rows add up to all, whatever is outside of modules, and what is inside counts once.
+        # The rows add up to the total, work outside modules included, and nested parts count once.
         rows = {row["name"]: row for row in trace["rows"]}
         expected = ["share_module", "share", "Sequential", "0", "1", "2"]
         outside = ["mul, outside modules", "argmax, outside modules"]

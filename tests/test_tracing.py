@@ -1,5 +1,8 @@
-"""Secret tensors are taken apart and put together again, and what traces operators on them sees the
-protocol's operations, which are operators of PyTorch: what is traced gives what was computed."""
+"""Tracing of secret tensors by PyTorch.
+
+PyTorch can flatten secret tensors and rebuild them. Tracers see the protocol's operations, which
+are operators of PyTorch, and traced graphs give the same results.
+"""
 
 import ast
 import fcntl
@@ -32,7 +35,7 @@ X = torch.tensor([[1.0, -2.0, 0.5], [3.0, -4.0, 0.25]])
 PUBLIC = torch.tensor([[1.0, 2.5, -1.0], [0.0, 1.0, 3.0]])
 TURNED, MASK = PUBLIC.t(), PUBLIC > 1
 
-#: PyTorch's tracer is one to a process, so parties that trace are processes.
+#: PyTorch has one tracer in a process, so parties that trace are processes.
 SETTINGS = [
     {"transport": "tcp"},
     {"parties": 2, "protocol": "additive", "source": "dealer", "transport": "tcp"},
@@ -41,13 +44,13 @@ IDS = ["replicated", "additive"]
 
 
 def components(x: SecretTensor) -> tuple[list[torch.Tensor], Any]:
-    """As PyTorch takes it apart."""
+    """Flattens a tensor as PyTorch does."""
     names, rest = x.__tensor_flatten__()
     return [getattr(x, name) for name in names], (names, rest, x.shape, x.stride())
 
 
 def together(parts: Any, how: Any) -> SecretTensor:
-    """As PyTorch puts it together."""
+    """Rebuilds a tensor as PyTorch does."""
     names, rest, shape, strides = how
     made = SecretTensor.__tensor_unflatten__(
         dict(zip(names, parts, strict=True)), rest, shape, strides
@@ -56,7 +59,7 @@ def together(parts: Any, how: Any) -> SecretTensor:
     return made
 
 
-# Apart and together
+# Flattening and rebuilding
 # ----------------------------------------------------------------------------------------
 
 
@@ -69,7 +72,7 @@ def test_what_is_put_together_is_what_was_taken_apart() -> None:
             tacit.share(MASK, owner=0),
             tacit.share(torch.tensor(5), owner=0),
             tacit.share(torch.zeros(0, 3), owner=0),
-            # It stands outside of its dtype.
+            # Its values exceed the range of its dtype.
             small + small,
         ]
         for x in given:
@@ -122,7 +125,7 @@ GEOMETRY = Geometry(1, 1, 2, 3, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1))
 
 
 def examples() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """Each operation, as its operator is called, with what it takes behind a session."""
+    """Returns each operation, called by its operator, with its arguments after the session."""
     session = tacit.session()
 
     def shared(*shape: int) -> Parts:
@@ -187,7 +190,7 @@ def test_each_operation_is_an_operator_that_gives_what_it_does(setting: dict[str
             used = {node.target.name().split("::")[1] for node in of_core(graph)}
             assert used == {name.partition(",")[0]}, (name, used)
             seen |= used
-            # Without data what comes out is of the same shape and kind.
+            # The fake kernel's results have the same shape and dtype.
             fakes = [node.meta["val"] for node in of_core(graph)][-1]
             found = graph(*held)
             for parts in (fakes, found):
@@ -205,14 +208,14 @@ def test_each_operation_is_an_operator_that_gives_what_it_does(setting: dict[str
 
 
 def _filled(function: Any, leaves: list[Any], spec: Any, *tensors: torch.Tensor) -> Any:
-    """An operation of these tensors, in the places that tensors had."""
+    """Calls an operation with these tensors in place of its original ones."""
     given = iter(tensors)
     filled = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     return function(*torch.utils._pytree.tree_unflatten(filled, spec))
 
 
 def of_core(graph: GraphModule) -> list[Any]:
-    """The operations of the core in a graph."""
+    """Returns the nodes of the core's operations in a graph."""
     return [
         node
         for node in graph.graph.nodes
@@ -221,7 +224,7 @@ def of_core(graph: GraphModule) -> list[Any]:
 
 
 def test_nothing_enters_the_core_unseen() -> None:
-    """Each function that calls the core is an operator, or says that it is not traced."""
+    """Each function that calls the core is an operator, or refuses tracing."""
     entering = [
         function
         for function in ast.parse(inspect.getsource(shares)).body
@@ -263,7 +266,7 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "in place": lambda x: (x * 1).add_(x).relu_(),
 }
 
-#: Units of the scale: truncations round at random.
+#: Tolerance: 128 units of the default scale, because truncations round at random.
 CLOSE = 2.0**-9
 
 
@@ -282,7 +285,7 @@ def test_what_is_traced_gives_what_was_computed() -> None:
                 found = [traced(x), traced(tacit.share(X, owner=1))]
             (graph,) = graphs
             placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-            # It is about components, and the protocol's operations are in it.
+            # The graph works on components, and contains the protocol's operations.
             if len(placeholders) != tacit.session().core.parts or not of_core(graph):
                 wrong.append(f"{name}: {graph.code}")
             for each in found:
@@ -299,7 +302,7 @@ def test_what_is_traced_gives_what_was_computed() -> None:
 
 
 def test_the_reference_is_traced_too(tmp_path: Path) -> None:
-    """Its parties, which are threads, trace one after another."""
+    """The parties of the reference protocol are threads. They trace one after another."""
     lock = tmp_path / "lock"
 
     def run() -> list[str]:
@@ -390,7 +393,7 @@ def test_what_cannot_be_traced_is_refused() -> None:
             for mode in ("real", "fake"):
                 with pytest.raises(MisuseError, match=message):
                     make_fx(function, tracing_mode=mode)(*parts)
-        # And nothing is left of it.
+        # The tensor and the mode are unchanged afterwards.
         assert together(parts, how).reveal().equal(X)
         assert not tracing.is_tracing()
         with FakeTensorMode():
@@ -400,8 +403,8 @@ def test_what_cannot_be_traced_is_refused() -> None:
 
 
 def test_what_is_not_done_within_derivatives_is_refused_alike() -> None:
-    """In every party, not in the owner alone, which would end the others' programs by what they
-    wait for."""
+    """Every party refuses. If only the owner did, it would end the other parties, which wait for
+    its message."""
 
     def run() -> None:
         x = tacit.share(X, owner=0)
@@ -415,7 +418,7 @@ def test_what_is_not_done_within_derivatives_is_refused_alike() -> None:
                 MisuseError, match=rf"{message}\.func\.grad: hand secret tensors to"
             ):
                 torch.func.grad(lambda q, made=made: (q * made()).sum())(x)
-        # Handed in, it works; and nothing is left of it.
+        # As an argument it works, and the refusals have left no trace.
         found = torch.func.grad(lambda q, other: (q * other).sum())(x, tacit.share(2 * X, owner=1))
         torch.testing.assert_close(found.reveal(), 2 * X, rtol=0, atol=CLOSE)
 

@@ -1,4 +1,4 @@
-"""Integers of every size where they become fractions: means, quotients, public factors."""
+"""Integers of every size that become fractions: means, quotients, public factors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ CENTS = torch.randint(1_000_000, 9_000_000, (10_000,), generator=torch.Generator
 LARGE = torch.tensor([3_000_000_000, -5_000_000_001, 7, 2**40 + 1, -(2**52), 2**61 + 12345, 0])
 DIVISORS = torch.tensor([700_001, -3_000_000_000, 2, 2**30 + 1, 2**50, 2**58 + 3, 5])
 
-#: What programs write, and by how much it is off: relative, besides four units.
+#: Expressions of programs, and their relative error, in addition to four units.
 QUOTIENTS: dict[str, tuple[Callable[..., Any], float]] = {
     "a mean of times": (lambda times, *_: times.double().mean(), 0.0),
     "means of times by rows": (
@@ -61,7 +61,8 @@ def test_integers_stay_exact_until_they_are_fractions(protocol: str) -> None:
 
 
 def test_a_rehearsal_tells_of_integers_that_are_no_fractions() -> None:
-    """Those from 2^30 on meet functions of fractions, beyond 2^46 fractions themselves."""
+    """Functions of fractions report integers from 2^30 on, and sums with fractions report those
+    beyond 2^46."""
     for function, operator in (
         (torch.sqrt, "sqrt"),
         (torch.log, "log"),

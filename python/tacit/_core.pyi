@@ -1,4 +1,7 @@
-"""The native core in Rust: sessions, kernels and exceptions. Arrays are C-contiguous."""
+"""Types of the native extension: sessions, programs, federation clients and exceptions.
+
+Arrays are C-contiguous NumPy arrays. crates/py documents each item.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,7 +30,7 @@ class Listener:
     def address(self) -> str: ...
 
 class Convolution:
-    """The shape of a convolution of images with filters; sizes are height before width."""
+    """Shape of a convolution of images with filters; sizes are (height, width)."""
 
     def __init__(
         self,
@@ -309,7 +312,7 @@ def write_certificates(names: Sequence[str], directory: str) -> None: ...
 def ring_matmul(a: Words, b: Words, out: Words, batch: int, m: int, k: int, n: int) -> None: ...
 def ring_convolution(x: Words, w: Words, out: Words, shape: Convolution) -> None: ...
 
-#: Number of random linear combinations of each row.
+#: Random projections that ``ring_projections`` computes of each row.
 PROJECTIONS: int
 
 def ring_projections(parts: list[Words], size: int, coin: bytes, out: Words) -> None: ...
@@ -327,7 +330,7 @@ def riscv_digest(content: bytes) -> str: ...
 def riscv_measured() -> list[tuple[str, bytes]]: ...
 
 class Given:
-    """An array that is passed to a RISC-V program."""
+    """An array given to a program of the RISC-V machine."""
 
     def __init__(
         self,
@@ -343,9 +346,10 @@ class Given:
         range: tuple[float, float] | None,  # noqa: A002 (as the core calls it)
     ) -> None: ...
 
-#: Outcome of a RISC-V program: the result or status; the outputs (values, or shares, with fraction
-#: bits and flags); the number of instructions; the printed bytes; the opened values; the seconds of
-#: waiting for messages, by cause; and what left its range.
+#: Results of a program for this party. In order: the result or status; the outputs, each with its
+#: values or its shares, fraction bits and flags; the number of instructions; the printed bytes; the
+#: values that were opened; the waiting times in seconds, by message; and the values that this
+#: party was to learn but that left their range.
 Told = tuple[
     int | None,
     list[tuple[list[int] | None, list[list[int]] | None, int, list[Flag]]],
@@ -357,7 +361,7 @@ Told = tuple[
 ]
 
 class Intake:
-    """The intake of one of a federation's servers, which receives vectors of clients."""
+    """Intake at which clients submit vectors to one of a federation's servers."""
 
     def __init__(
         self,
@@ -398,7 +402,7 @@ class Intake:
     ) -> None: ...
 
 class Submissions:
-    """The submissions that one server has received completely."""
+    """Submissions that one server has received completely."""
 
     @property
     def clients(self) -> list[int]: ...
@@ -438,13 +442,13 @@ class Client:
     def outcome(self, round: int, timeout: float, into: Bits) -> tuple[list[Content], str]: ...  # noqa: A002
 
 class Content:
-    """Bytes of any size that servers sent to a client."""
+    """Content of any size that servers sent."""
 
     def __len__(self) -> int: ...
     def write(self, out: Bits) -> None: ...
 
 class Task:
-    """A round of a federation, as all servers describe it to a client."""
+    """A round of a federation, as all servers announce it."""
 
     @property
     def round(self) -> int: ...

@@ -1,16 +1,16 @@
-"""The checked mode: what is computed on shares is checked, in secret, to be what the integers
-behind them give.
+"""Checked mode: the parties check in secret that no computation on shares overflowed.
 
-Words hold numbers of −2^63 to 2^63. A sum or a product that needs more is another number, without a
-sign of it. In checked mode each operator leaves a *claim*: which products it made of what, and to
-how many bits numbers must be *held* for what it did with them (sums, shifts, comparisons of fewer
-bits, products by public numbers). A claim has a flag (``flags``), so that it travels with the
-operator's results. Claims are settled together, by ``_core.Session.settle``, when something is
-opened: until then nothing is sent for them. Where much waits, they are settled before.
+Words hold integers from −2^63 to 2^63. A sum or a product that needs more bits silently wraps
+around to another number. In checked mode each operator therefore leaves a *claim*. A claim lists
+the products that the operator computed, with their operands. It also lists *holds*: tensors whose
+numbers must have at most a given number of bits, for sums, shifts, comparisons of fewer bits and
+products by public numbers. A claim has a flag (``flags``), on which the operator's results depend.
+Claims are settled together, by ``_core.Session.settle``, when something is opened. Until then
+nothing is sent for them. They are settled earlier if many are pending.
 
-What operators compute within proved bounds, such as the series of a function, makes no claims
-(``proved``): what goes in is held to the domain of the function instead. What is known to have few
-bits, by what made it, is not held again (``Claims.bound``).
+Operators make no claims for computations within proved bounds, such as the series of a function
+(``proved``). They hold the arguments to the function's domain instead. Numbers that have few bits
+because of how they were computed are not held again (``Claims.bound``).
 """
 
 import math
@@ -32,21 +32,23 @@ from tacit.storage_cache import Geometry, Storages, geometry
 
 Parts = tuple[torch.Tensor, ...]
 
-#: Elements, and operators, that wait for their checks, at most, before an operator of the program
-#: begins.
+#: Elements that may wait for their checks. If more wait when an operator of the program begins,
+#: the claims are settled first.
 MOST_WAITING = 1 << 25
+
+#: Claims that may wait, likewise.
 MOST_CLAIMS = 1024
 
-#: What is held to no fewer bits passes below 2^60: two numbers of that are added, or one is
-#: truncated, without a doubt.
+#: Bits of numbers that any operator may use: the default hold. Numbers below 2^60 always pass it;
+#: two of them can be added, and each can be truncated.
 WORD = 60
 
-#: Magnitudes of what is truncated are below two to this.
+#: Magnitudes of numbers to be truncated are below 2^TRUNCATED.
 TRUNCATED = 62
 
 
 class Checked(Protocol):
-    """What checks need of a session."""
+    """The part of a session that checks use."""
 
     core: _core.Session
     parties: int
@@ -55,45 +57,46 @@ class Checked(Protocol):
     numerics: fixed.Numerics
 
     def using(self, **settings: Any) -> AbstractContextManager[None]:
-        """Within it, the session computes under these settings."""
+        """Makes the session compute under the given settings inside the ``with`` block."""
 
     def claimant(self) -> str:
-        """What is carried out, and where."""
+        """Names the current operator, its module and its source line."""
 
 
 class Claim:
-    """What an operator did."""
+    """One operator's claim: its products, and the bits of its numbers, to be checked later."""
 
     def __init__(self, flag: _core.Flag) -> None:
         self.flag = flag
         self.products: list[Any] = []
-        #: Widths, by place, and those that are held just so.
+        #: The width to which each tensor is held, by the tensor's place.
         self.holds: dict[int, int] = {}
+        #: The width of each exact hold, by the tensor's place.
         self.exact: dict[int, int] = {}
         self.is_settled = False
 
 
 class Waiting(NamedTuple):
-    """A tensor that is named by claims, as it was when they were made."""
+    """A tensor that claims refer to, with the contents that it had when they were made."""
 
     parts: tuple[torch.Tensor, ...]
     versions: tuple[int | None, ...]
-    #: Where its residues are kept, if it is multiplied again and again.
+    #: The cache of its residues, if it is a lasting tensor that is multiplied repeatedly.
     residues: _core.Residues | None
 
 
 class Claims:
-    """The claims of one party that are still to be settled."""
+    """One party's pending claims."""
 
     def __init__(self, core: _core.Session, dependencies: Dependencies, storages: Storages) -> None:
         self._core = core
         self._dependencies = dependencies
         self._storages = storages
-        #: Of storages whose numbers have few bits by what made them, how many.
+        #: Bits of the numbers in a storage, if these are few because of how they were computed.
         self._bounds: dict[int, tuple[StorageWeakRef, int]] = {}
         #: Whether truncations leave the residues of their results.
         self.has_residues = core.lifts_truncated
-        #: Storages that are looked through before freed ones are dropped again.
+        #: Number of entries in ``_bounds`` above which entries of freed storages are dropped.
         self._patience = 0
         self._forget()
 
@@ -105,11 +108,11 @@ class Claims:
 
     @property
     def is_much(self) -> bool:
-        """Whether they are better settled soon."""
+        """Whether so many checks are pending that they should be settled soon."""
         return self._elements > MOST_WAITING or len(self._claims) >= MOST_CLAIMS
 
     def now(self, label: Callable[[], str]) -> Claim:
-        """The claim of the operator that is carried out, which its results depend on."""
+        """Returns the current operator's claim, and makes its results depend on the claim."""
         running = self._dependencies.current
         if running is not None and running.claim is not None and not running.claim.is_settled:
             return running.claim
@@ -121,7 +124,7 @@ class Claims:
         return claim
 
     def place(self, parts: Parts, residues: _core.Residues | None = None) -> int:
-        """A tensor's place among those that are named.
+        """Returns the tensor's place among the tensors that claims refer to; adds it if new.
 
         Args:
             residues: those of the tensor, if they are known.
@@ -142,8 +145,11 @@ class Claims:
             self._storages.keep_beside(_core.Residues, tensor, residues, of=())
 
     def _residues(self, tensor: torch.Tensor) -> _core.Residues | None:
-        """The residues that are kept of a tensor, or the place to keep them if it will be
-        multiplied again, as a weight is. Parts of a storage have none: there may be many."""
+        """Returns the residues that are kept of a tensor, or the cache for those of a lasting one.
+
+        They are kept until the tensor is written to or freed. Only tensors that fill their storage
+        have any, because a storage may have many views.
+        """
         if tensor.nbytes != tensor.untyped_storage().nbytes():
             return None
         found: _core.Residues | None = None
@@ -154,30 +160,31 @@ class Claims:
         found = self._storages.derived(_core.Residues, [tensor])
         if found is None:
             found = _core.Residues()
-            # Residues depend on nothing that is multiplied by them now. A product depends on the
-            # flags of its factors anyway, and checks their ranges again unless they are known.
+            # The residues do not depend on the operand that the tensor is multiplied by now. A
+            # product with the tensor depends on the tensor's flags anyway, and holds the tensor
+            # again if these flags do not bound its bits.
             with self._dependencies.running(None):
                 self._storages.derive(_core.Residues, [tensor], found)
         return found
 
     def bound(self, parts: Parts) -> int:
-        """Magnitudes of these numbers are below 2^this if the claims hold that they depend on."""
+        """Returns b such that magnitudes are below 2^b if the claims that they depend on hold."""
         found = self._bounds.get(parts[0].untyped_storage()._cdata) if self._bounds else None
         return fixed.WORD if found is None else found[1]
 
     def bounded(self, parts: Parts, bits: int) -> None:
-        """Numbers that were made just now are below 2^bits."""
+        """Records that magnitudes of numbers that have just been computed are below 2^bits."""
         if len(self._bounds) > self._patience:
             for at, (reference, _) in list(self._bounds.items()):
                 if reference.expired():  # type: ignore[no-untyped-call]
                     self._bounds.pop(at, None)
             self._patience = 2 * len(self._bounds) + 64
-        # As long as it is referred to, no other storage lies where this one does.
+        # While this reference exists, no other storage gets the same address.
         reference = StorageWeakRef(parts[0].untyped_storage())  # type: ignore[no-untyped-call]
         self._bounds[reference.cdata] = reference, bits
 
     def written(self, parts: Parts) -> None:
-        """What shares their storage is about to be written to: claims are of what it was."""
+        """Copies the contents that pending claims refer to before a write to their storage."""
         storage = parts[0].untyped_storage()._cdata
         self._bounds.pop(storage, None)
         if not self._waiting:
@@ -189,9 +196,12 @@ class Claims:
             self._waiting[place] = Waiting(copies, versions, self._waiting[place].residues)
 
     def settle(self) -> None:
-        """Finds out whether all claims hold: their flags say it from then on, in secret. Where that
-        ends by an error, what depends on them is never opened, and whoever would open it is told
-        the error: it cannot be tried again, since the others may have stopped at another step."""
+        """Computes, in secret, whether each pending claim holds, and stores the bits in the flags.
+
+        If an error ends this, no value that depends on these claims is ever opened, and an attempt
+        to open one reports the error. Settling cannot be repeated, because the other parties may
+        have stopped at another step.
+        """
         if not self._claims:
             return
         claims, waiting = self._claims, self._waiting
@@ -234,43 +244,52 @@ def _version(part: torch.Tensor) -> int | None:
 
 
 def is_on(session: Checked) -> bool:
-    """Whether what is computed now is to be checked."""
+    """Returns whether the computations that follow are to be checked."""
     return _keeps(session) and not session.numerics.is_dry
 
 
 def _keeps(session: Checked) -> bool:
-    """Whether truncations keep what their checks need. A dry run asks for the same correlations."""
+    """Returns whether truncations keep what their checks need. A dry run asks for the same
+    correlations."""
     return session.numerics.is_checked and not session.numerics.is_proved and not is_tracing()
 
 
 def proved(session: Checked) -> AbstractContextManager[None]:
-    """Within it, only promised widths are checked: the caller has proved that all other values stay
-    in range."""
+    """Checks only promised widths inside the ``with`` block.
+
+    The caller has proved that all other values stay in range.
+    """
     return session.using(is_proved=True)
 
 
 def off(session: Checked) -> AbstractContextManager[None]:
-    """Within it, nothing is checked: shapes are computed, and no values."""
+    """Checks nothing inside the ``with`` block, which computes shapes and no values."""
     return session.using(is_dry=True)
 
 
 def hold(session: Checked, parts: Parts, bits: float) -> None:
-    """Claims that numbers are no greater than what is done with them allows: magnitudes below
-    2^bits pass, those from 3·2^bits on do not."""
+    """Claims that numbers have at most ``bits`` bits without their sign.
+
+    Magnitudes below 2^bits pass. Magnitudes from 3·2^bits on do not. Those in between may do
+    either.
+    """
     if is_on(session) and parts[0].numel():
         _hold(session, parts, bits)
 
 
 def hold_promised(session: Checked, parts: Parts, width: int) -> None:
-    """Claims that numbers are compared rightly in a width that a user promised."""
+    """Claims that a comparison in ``width`` bits, as promised by the user, is right for numbers."""
     numerics = session.numerics
     if numerics.is_checked and not numerics.is_dry and not is_tracing() and parts[0].numel():
         _hold(session, parts, width - 3)
 
 
 def _hold_compared(session: Checked, parts: Parts, width: int, truncate: int) -> None:
-    """Claims that numbers were compared rightly in that width beside their truncation. A truncation
-    may be right by luck of what has no word before it, and then its sign is another one's."""
+    """Claims that a comparison that ran together with a truncation was right.
+
+    The comparison looks at the number before its truncation. If that number overflows the word, the
+    truncated result may still be right by chance, but the sign is that of another number.
+    """
     if isinstance(width, fixed.Promised):
         hold_promised(session, parts, width)
     if width + truncate > fixed.WORD:
@@ -278,7 +297,7 @@ def _hold_compared(session: Checked, parts: Parts, width: int, truncate: int) ->
 
 
 def hold_just(session: Checked, parts: Parts, bits: int) -> None:
-    """Claims that numbers are from −2^bits on and below 2^bits, by comparisons: of few."""
+    """Claims that exactly −2^bits ≤ x < 2^bits; takes comparisons, so it is for few numbers."""
     if is_on(session) and parts[0].numel():
         claim, place = session.claims.now(session.claimant), session.claims.place(parts)
         claim.exact[place] = bits + 2
@@ -293,18 +312,18 @@ def _hold(session: Checked, parts: Parts, bits: float) -> None:
 
 
 def hold_summands(session: Checked, parts: Parts, count: int) -> None:
-    """Claims that sums of so many numbers have words."""
+    """Claims that sums of ``count`` of the numbers fit a word."""
     if count > 1:
         hold(session, parts, WORD + 1 - math.ceil(math.log2(count)))
 
 
 def hold_factors(session: Checked, parts: Parts, growth: torch.Tensor) -> None:
-    """Claims that numbers which become at most so many times as large can be truncated then.
+    """Claims that numbers can be truncated after they have grown by the given factors.
 
     Args:
-        growth: of each number, or of all.
+        growth: largest factor by which each number, or all of them, grow.
     """
-    # What passes may be three times as large as what must.
+    # A hold may pass numbers up to three times as large as its limit.
     bits = torch.floor(TRUNCATED - torch.log2(3.0 * growth.clamp(min=1.0)))
     lowest, highest = (int(bound) for bound in bits.aminmax())
     if lowest == highest or session.claims.bound(parts) <= lowest:
@@ -317,7 +336,10 @@ def hold_factors(session: Checked, parts: Parts, growth: torch.Tensor) -> None:
 
 
 def hold_truncated(session: Checked, parts: Parts, out: Callable[[], Parts], bits: int) -> Parts:
-    """What is truncated by so many bits, of numbers that are held to what can be."""
+    """Returns ``out()``, which truncates numbers by ``bits`` bits, and claims that it may do so.
+
+    The operands are held to the range of truncation, and the results get the bound that follows.
+    """
     if not is_on(session):
         return out()
     bound = session.claims.bound(parts)
@@ -330,13 +352,13 @@ def hold_truncated(session: Checked, parts: Parts, out: Callable[[], Parts], bit
 
 
 def known(session: Checked, parts: Parts, bits: int) -> None:
-    """Numbers that were made just now are below 2^bits, whatever they are."""
+    """Records that numbers that have just been computed are below 2^bits without any claim."""
     if is_on(session) and parts[0].numel():
         session.claims.bounded(parts, bits)
 
 
 def inherit(session: Checked, out: Parts, *given: Parts) -> None:
-    """Results that are no greater than what they were made of."""
+    """Records that results are no larger than their operands, so they have the same bound."""
     if is_on(session):
         bits = max(map(session.claims.bound, given))
         if bits < fixed.WORD:
@@ -346,8 +368,12 @@ def inherit(session: Checked, out: Parts, *given: Parts) -> None:
 def kept(
     session: Checked, shape: Sequence[int], *, has_truncated: bool = False
 ) -> list[NDArray[np.int64]]:
-    """Arrays for what the check of a truncation needs: what it dropped; the residues of its result,
-    if the protocol has them; and the result itself, if the operation continues with it."""
+    """Allocates the arrays in which a truncating operation leaves the data for its check.
+
+    These are the dropped bits; the residues of the truncated number, if the protocol gives them;
+    and, with ``has_truncated``, its components, for operations that compute further with it. The
+    list is empty if checks are off.
+    """
     if not _keeps(session):
         return []
     arrays = 1 + session.claims.has_residues + (session.core.parts if has_truncated else 0)
@@ -365,16 +391,20 @@ def claim_product(
     width: int = 0,
     dropped: Sequence[NDArray[np.int64]] = (),
 ) -> None:
-    """Claims that a sum of products gave what it gave.
+    """Claims that a sum of products has the right result.
 
     Args:
-        terms: operands, and the shape of the map; none where it goes element by element.
-        addends: what was added before it was truncated, and how many elements in a row take the
-            same number.
-        just: bits that results of what is not truncated are held to by comparisons, where there are
-            few.
-        width: of the comparison of what was truncated, if that went on with it.
-        dropped: what ``kept`` gave, filled.
+        session: this party's session.
+        terms: the operands of each product and the shape of its bilinear map; None for products
+            element by element.
+        out: the result.
+        addends: the numbers added before the truncation, each with the number of consecutive
+            elements of the result that take the same one.
+        truncate: the truncation of the sum.
+        just: bits to which a result without truncation is held exactly, by comparisons; for small
+            results.
+        width: width of the comparison of the truncated sum, if the operation compared it.
+        dropped: the arrays of ``kept``, filled.
     """
     if not is_on(session):
         return
@@ -396,7 +426,7 @@ def claim_product(
     added = [(claims.place(parts), run) for parts, run in addends]
     claim.products.append((named, added, claims.place(out, residues), truncate, rest))
     if truncate.bits:
-        # What is truncated passes below 3·2^62.
+        # The check of a truncation may pass numbers up to 3·2^62 before it.
         claims.bounded(out, TRUNCATED + 2 - truncate.bits)
         claims.bounded(result, TRUNCATED + 2 - truncate.bits)
 
@@ -413,16 +443,14 @@ def _of_kept(
 
 
 def check_available(session: Checked) -> None:
-    """Whether a session's protocol has checks.
+    """Checks that the session's protocol supports checked mode.
 
     Raises:
-        MisuseError: not.
+        MisuseError: the protocol has no checks.
     """
     if not session.core.checks:
         raise MisuseError(
-            f"checked mode among {session.parties} parties of {session.protocol} sharing takes a "
-            f"dealer: "
-            'choose source = "dealer", protocol = "replicated", or two parties; or leave checked '
-            "out and "
-            "rehearse the program with tacit.check"
+            f"checked mode among {session.parties} parties of {session.protocol} sharing needs a "
+            'dealer: choose source = "dealer", protocol = "replicated", or two parties; or do not '
+            "use checked mode, and rehearse the program with tacit.check"
         )

@@ -136,16 +136,17 @@ DEFAULT = Scale(16)
 
 
 class Shift(NamedTuple):
-    """A truncation: how many low bits it drops, and what is promised of what it truncates."""
+    """A truncation: the number of low bits that it drops, and the range of its operands."""
 
     bits: int
-    """0 truncates nothing."""
+    """Low bits to drop; 0 truncates nothing."""
     is_narrow: bool = False
-    """Whether magnitudes are promised to be below 2^``NARROW`` before it, not just 2^``RANGE``."""
+    """Whether magnitudes before the truncation are promised to be below 2^``NARROW``, not just
+    2^``RANGE``."""
 
     @property
     def limit(self) -> int:
-        """Bits of the largest magnitude that it may truncate."""
+        """Magnitudes before the truncation must be below two to the power of this."""
         return NARROW if self.is_narrow else RANGE
 
 
@@ -158,33 +159,35 @@ class Numerics:
     """The settings under which a session computes; ``Session.using`` changes some of them."""
 
     scale: Scale = DEFAULT
-    """The scale of fractions, and of products once they are truncated."""
+    """The scale of fractions and of truncated products."""
     width: int = WORD
     """Bits that a comparison looks at, counted at the default scale."""
     is_promised: bool = True
-    """Whether a user promises that width. Otherwise it follows from intervals."""
+    """Whether the user promises that ``width`` is enough. Otherwise a compiled program's intervals
+    prove it."""
     guard: tuple[int, int] | None = None
-    """The width of guarded rectifications, and the bits above it, less two, that values may reach.
-    Other comparisons have ``width``."""
+    """Width and reach of guarded rectifications, as in ``shares.Comparison``, if they are guarded.
+    Other comparisons use ``width``."""
     dropped: int = 0
     """Low bits of fractions at ``scale`` that the comparison of a ReLU ignores."""
     narrow: int = 0
-    """Products of layers with at most this many fraction bits are promised to be narrow: below
-    2^``NARROW`` as words, before they are truncated. They cost less."""
+    """Products of layers with at most this many fraction bits are promised to be narrow: their
+    words are below 2^``NARROW`` before the truncation. Narrow products cost less."""
     fits: Mapping[str, str] = field(default_factory=dict)
-    """By function, the key of its series where that is not the usual one; see
+    """The key of each function's series, for functions that do not use the usual series; see
     ``approximation.fits``."""
     is_checked: bool = False
-    """Whether all that is computed is checked to stay in range; see ``checks``."""
+    """Whether all computations are checked to stay in range; see ``checks``."""
     is_proved: bool = False
-    """Whether the caller has proved that all values stay in range, so that nothing is checked."""
+    """Whether the caller has proved that all values stay in range. Then only widths that a user
+    promised are checked."""
     is_dry: bool = False
     """Whether only shapes are computed, so that there is nothing to check."""
     is_optimizing: bool = False
-    """Whether an optimizer steps. Tensors made like a secret one are secret then."""
+    """Whether an optimizer's step runs. New tensors made like a secret one are secret then."""
 
     def shift(self, bits: int) -> Shift:
-        """The truncation that brings a product of layers to ``scale`` by dropping these bits."""
+        """Returns the truncation by ``bits`` bits, which brings a layer's product to ``scale``."""
         return Shift(bits, 0 < bits <= self.narrow - self.scale.bits)
 
 

@@ -1,4 +1,4 @@
-"""The session of a party: who takes part, under which protocol, and what it has cost so far."""
+"""A party's session: who takes part, under which protocol, and what it has cost so far."""
 
 import logging
 import sys
@@ -36,8 +36,10 @@ _log = logging.getLogger(__name__)
 
 
 class RunningModules:
-    """The modules of a model under way in one party, outermost first, with the names in the
-    outermost."""
+    """The stack of modules that one party currently executes, outermost first.
+
+    ``names`` gives the names of the modules within the outermost one.
+    """
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
@@ -45,84 +47,88 @@ class RunningModules:
 
 
 class Rehearsal(Protocol):
-    """What a session does in the place of what a secret tensor refuses, to
-    find all of it at once."""
+    """Substitute for operations that secret tensors refuse, so that one run finds all of them."""
 
     def withheld(self, what: str, show: Callable[[torch.Tensor], Any], secret: torch.Tensor) -> Any:
-        """What ``show`` gives of the plain tensor; ``what`` is for the record."""
+        """Records the refused operation ``what`` and returns ``show`` of the plain tensor."""
 
 
 class Trace(Protocol):
-    """What takes note of what a session does, and of how that nests."""
+    """Recorder of a session's activities and of how they nest."""
 
     def enter(self, name: str, kind: str) -> None:
-        """Something begins."""
+        """Records that an activity begins."""
 
     def leave(self) -> None:
-        """What began last ends."""
+        """Records that the innermost open activity ends."""
 
 
 class Session:
-    """One party's part in a computation; what ``tacit.session()`` returns."""
+    """One party's part in a computation, as returned by ``tacit.session()``."""
 
     def __init__(self, core: _core.Session) -> None:
         self.core = core
         #: This party's number, from 0.
         self.party = core.party
-        #: How many parties there are.
+        #: The number of parties.
         self.parties = core.parties
-        #: What errors call one of them, and several: parties, or the servers of a federation.
+        #: The words, singular and plural, that errors use for the parties, which are the servers of
+        #: a federation in a federated session.
         self.member, self.members = core.words
         #: The protocol's name: "replicated", "additive" or "plain".
         self.protocol = core.protocol
         self.transport = core.transport
-        #: What this party has sent, and how long it has waited, by layer.
+        #: The data that this party has sent, and its waiting times, by layer.
         self.meter = Meter(core)
-        #: The settings under which it computes; :meth:`using` changes them.
+        #: The settings under which the session computes; :meth:`using` changes them.
         self.numerics = fixed.Numerics(is_checked=core.is_checked)
         self.modules = RunningModules()
-        #: Which flags of comparisons its values depend on.
+        #: Tracks which flags of comparisons each value depends on.
         self.dependencies = Dependencies()
         self.storages = Storages(core, self.dependencies)
-        #: Whether it goes side by side with others, so that nothing can be settled.
+        #: Whether the session runs concurrently with others, so that no claims can be settled.
         self.is_beside = False
         self.claims = Claims(core, self.dependencies, self.storages)
-        #: Whether values can be looked at: under the reference alone.
+        #: Whether this process sees the values, which only the reference protocol ("plain") allows.
         self.is_plain = not PROTOCOLS[core.protocol].is_secret
-        #: Numbers of secret tensors, in the order in which a program makes them: the same in all
-        #: parties.
+        #: Generates the numbers of secret tensors, in the order in which the program makes them.
+        #: The numbers are the same in all parties.
         self.numbers = count(1)
-        #: The operator that is carried out, for reports; and what was reported of each in each
-        #: module.
+        #: The operator that currently runs, for reports.
         self.operator = ""
+        #: The first range report of each place, by operator, module and line.
         self.reported: dict[str, str] = {}
-        #: The thread that is in an operator, shares or reveals; which was so last, and whether
-        #: several were.
+        #: The thread that currently runs an operator, shares or reveals, if any.
         self.thread: int | None = None
+        #: The last thread that did so.
         self.latest_thread = get_ident()
+        #: Whether several threads did so, one after another.
         self.has_changed_thread = False
-        #: What was said of constants that rounding loses.
+        #: The warnings given so far about constants that are lost in rounding.
         self.lost: set[str] = set()
-        #: What an operator was refused with last: PyTorch's interpreter of scripts loses it.
+        #: The latest error text of a refused operator. TorchScript's interpreter loses it, so it is
+        #: kept here.
         self.refused = ""
-        #: Of what operators remember of their results, the latest, by kind; see
-        #: ``operators.roots``.
+        #: The latest of the facts that operators remember about their results, by kind; see
+        #: ``operators.numerics.remembered_squares`` and ``remembered_softmax``.
         self.remembered: defaultdict[Any, deque[tuple[Any, ref[Any]]]] = defaultdict(deque)
-        #: Under the reference alone, where it is wanted: the bits that the largest value and the
-        #: largest product of each module leave of their range, by module and by which of the two.
+        #: The bits of range that the largest "value" and the largest "product" of each module leave
+        #: unused, by module and kind. Only the reference protocol records it, and only on request.
         self.headroom: dict[tuple[str, str], float] | None = None
-        #: Under the reference alone, where a program is tried out.
+        #: The rehearsal of a trial run; only under the reference protocol.
         self.rehearsal: Rehearsal | None = None
-        #: While what it does is recorded.
+        #: The recorder of this session's activities, while there is one.
         self.trace: Trace | None = None
 
     def enter(self) -> int | None:
-        """This thread begins what all parties do together; which one was in it before, for
-        :meth:`leave`.
+        """Marks this thread as the one that performs a step that all parties perform together.
+
+        Returns:
+            The thread that was marked before, for :meth:`leave`.
 
         Raises:
-            MisuseError: another one is in the middle of it. The session ends by that: in which
-                order both would go on is chance.
+            MisuseError: another thread is in the middle of such a step. This also ends the session,
+                because the order in which both threads would continue is not determined.
         """
         before, me = self.thread, get_ident()
         if before is not None and before != me:
@@ -134,26 +140,26 @@ class Session:
         return before
 
     def leave(self, before: int | None) -> None:
-        """It has ended."""
+        """Ends the step that :meth:`enter` began; ``before`` is what it returned."""
         self.thread = before
 
     def claimant(self) -> str:
-        """What is carried out, and where, as errors say it."""
+        """Names the current operator, its module and its source line, as errors print them."""
         where = f"module {self.modules.labels[-1]!r}" if self.modules.labels else "no module"
         line = source_lines.line()
         return f"{CHECKED}{self.operator or 'tacit'} in {where}{f', {line}' if line else ''}"
 
     @property
     def scale(self) -> fixed.Scale:
-        """The scale of fractions, and of products once they are truncated."""
+        """The scale of fractions and of truncated products."""
         return self.numerics.scale
 
     @contextmanager
     def using(self, **settings: Any) -> Iterator[None]:
-        """Within it, the session computes under these settings.
+        """Makes the session compute under the given settings inside the ``with`` block.
 
         Args:
-            settings: fields of :class:`~tacit.fixed.Numerics`; the others stay as they are.
+            settings: fields of :class:`~tacit.fixed.Numerics`; the others keep their values.
         """
         before, self.numerics = self.numerics, replace(self.numerics, **settings)
         try:
@@ -163,9 +169,12 @@ class Session:
 
     @contextmanager
     def beside(self) -> Iterator["Session"]:
-        """Within it, the current session is another object over the same links and lasting tensors,
-        with settings of its own that begin as these are now: for work side by side with other work.
-        It has no trace, in which spans of both would mix."""
+        """Makes a copy of this session current inside the ``with`` block, for concurrent work.
+
+        The copy uses the same links and lasting tensors. Its settings start as this session's
+        current ones and change independently. It records no trace, because the spans of concurrent
+        work would mix there.
+        """
         own = copy(self)
         own.modules = RunningModules()
         own.modules.names = self.modules.names
@@ -181,68 +190,72 @@ class Session:
             _current.reset(token)
 
     def told_by_all(self, own: bytes) -> list[bytes]:
-        """What each party tells all others, this one ``own``. One round; whoever finds fault with
-        what one has told knows by then that all have told."""
+        """Sends ``own`` to all parties and returns what each party sent, by its number.
+
+        One round. A party that rejects one of these messages therefore knows that all parties have
+        sent theirs.
+        """
         return self.core.gather(own)
 
     @property
     def threat_model(self) -> str:
-        """In one sentence, what is protected against whom."""
+        """One sentence that says what is protected against whom."""
         return self.core.threat_model
 
     @property
     def demand(self) -> str | None:
-        """What was asked of the source of correlations so far, where the session records it: the
-        text that ``tacit correlations make`` reads."""
+        """The correlations requested from the source so far, as the text that ``tacit correlations
+        make`` reads; None if the session does not record them."""
         return self.core.demand()
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         raise MisuseError(
-            "a session is not copied, as it holds keys and connections: leave it out of what is. "
-            "Where "
-            "torch.compile asks for a copy, leave that out: secret tensors run without it, and "
-            "tacit.compile "
-            "compiles a model"
+            "a session cannot be copied, because it holds keys and connections: leave it out of "
+            "the object that is copied. If torch.compile asks for the copy, do not use it: secret "
+            "tensors run without it, and tacit.compile compiles a model"
         )
 
     def __repr__(self) -> str:
         return f"Session(party {self.party} of {self.parties}, {self.protocol}, {self.transport})"
 
 
-#: What a program does, and is to do.
+#: The cause and the remedy of an error, after the words "this program".
 TWO_THREADS = (
-    "computes on secrets in two threads of one party at once, so that the order of its steps is "
-    "chance; call "
-    "operators, tacit.share and reveal from one thread, and leave to others what needs no secrets, "
-    "such as "
-    "loading data"
+    "computes on secrets in two threads of one party at once, so the order of its steps is not "
+    "determined; call operators, tacit.share and reveal from one thread, and use other threads "
+    "only for work that needs no secrets, such as loading data"
 )
 
-#: What is said besides of programs that differ where a session went from thread to thread.
+#: The text added to an error about parties whose programs differ, if several threads of this party
+#: used the session.
 CHANGED_THREAD = (
     "; this {}'s program computes on secrets in several threads, whose order must be the same in "
     "all "
     "{}: call operators, tacit.share and reveal from one thread"
 )
 
-#: What all parties say alike where they begin to check.
+#: The public parameter that parties compare when they enter checked mode.
 CHECKED_MODE = b"checked mode"
 
-#: After how many seconds a party whose program has ended says so that it waits, and how.
+#: Seconds after which a party whose program has ended reports that it waits for the others.
 PATIENCE = 5.0
-WAITS = "tacit: this party's program has ended, and waits for the other parties' to end"
 
-#: Sessions that are open in this process, whatever thread they run in.
+#: That report.
+WAITS = "tacit: this party's program has ended; waiting for the other parties' programs to end"
+
+#: The sessions that are open in this process, in any thread.
 _open: set[int] = set()
 
-#: What is done before the first of them opens, and after the last has ended.
+#: Functions to call before the first session opens and after the last one has ended.
 _around: list[tuple[Callable[[], None], Callable[[], None]]] = []
 _opening = Lock()
 
 
 def while_open(begin: Callable[[], None], end: Callable[[], None]) -> None:
-    """Has this be done whenever a session opens in this process while there is none, and whenever
-    there is none any more."""
+    """Registers functions that run when this process gets its first session and loses its last.
+
+    ``begin`` runs at once if a session is open already.
+    """
     with _opening:
         _around.append((begin, end))
         if _open:
@@ -269,38 +282,44 @@ _current: ContextVar[Session | None] = ContextVar("tacit_session", default=None)
 
 
 def current_session() -> Session | None:
-    """The session that this code runs in, if any."""
+    """Returns the session that this code runs in, if any."""
     return _current.get()
 
 
 def session() -> Session:
-    """The session that this code runs in.
+    """Returns the session that this code runs in.
 
     Raises:
-        NoSessionError: outside of any.
+        NoSessionError: this code runs in no session.
     """
     current = _current.get()
     if current is None and _open:
         raise NoSessionError(
-            "no session in this thread, and one is open in another thread of this process: call "
-            "operators, "
-            "tacit.share and reveal from the thread that opened it, in the same order in all "
-            "parties"
+            "no session in this thread, but one is open in another thread of this process: call "
+            "operators, tacit.share and reveal from the thread that opened it, in the same order "
+            "in all parties"
         )
     if current is None:
         raise NoSessionError(
-            "no session: run this inside tacit.launch(fn), `with tacit.connect(config, party):`, "
-            "`tacit run`"
+            "no session: run this inside tacit.launch(fn), `with tacit.connect(config, party):` "
+            "or `tacit run`"
         )
     return current
 
 
 @contextmanager
 def running(core: _core.Session, patience: float | None = None) -> Iterator[Session]:
-    """Makes a session the current one. At an exception the other parties are told that this one
-    ends, and as much of the reason as ``told`` gives. Where this party's program has ended and the
-    others' have not for so many seconds, that is said on standard error; the wait goes on as long
-    as they live."""
+    """Makes a session current inside the ``with`` block, and ends the session after it.
+
+    If the block raises an exception, this party tells the others that it ends, and as much of the
+    reason as ``told`` allows.
+
+    Args:
+        core: the native session.
+        patience: seconds that this party waits for the other parties' programs to end before it
+            prints on standard error that it waits. It keeps waiting as long as they live. None
+            prints nothing.
+    """
     current = Session(core)
     token = _current.set(current)
     _opened(current)
@@ -317,7 +336,7 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
         _close(core, patience)
         _log_end(current, started)
     except SystemExit as leaving:
-        # As a script ends that has done its work, or has not.
+        # sys.exit() ends a script, with or without success.
         if leaving.code in (None, 0):
             _close(core, patience)
             _log_end(current, started)
@@ -331,7 +350,7 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
         advise(error)
         said, blamed = told(error)
         core.abort(said, blamed)
-        # No more than what the others are told: messages of a program may hold what is secret.
+        # The log gets no more than the other parties: a program's messages may contain secrets.
         _log.warning("party %d ended its session: %s: %s", core.party, type(error).__name__, said)
         if isinstance(error, DesyncError) and current.has_changed_thread:
             error.args = (f"{error}{CHANGED_THREAD.format(current.member, current.members)}",)
@@ -355,7 +374,7 @@ def _log_end(current: Session, started: float) -> None:
 
 
 def _close(core: _core.Session, patience: float | None) -> None:
-    """The orderly end."""
+    """Ends the session in order, once the other parties' programs have ended as well."""
     if patience is None:
         core.close()
         return
@@ -380,23 +399,23 @@ def connect(
     record: bool = False,
     checked: bool | None = None,
 ) -> Iterator[Session]:
-    """Takes part as ``party`` in the session that a file such as ``examples/parties.toml``
-    describes.
+    """Connects to the other parties as ``party`` and runs the ``with`` block in that session.
 
     Args:
-        config: path of the file.
-        party: this party's number, its place in the file, from 0.
-        protocol: instead of the file's.
-        source: of correlations, instead of the file's.
-        timeout: longest wait for one message in seconds, instead of the file's.
-        threads: threads of this process's kernels, PyTorch's among them; all cores if not given.
-        record: whether ``Session.demand`` keeps what is asked of the source of correlations.
-        checked: whether all is computed in checked mode, as within :func:`checked`, instead of what
-            the file says.
+        config: path of a file such as ``examples/parties.toml``, which describes the session.
+        party: this party's number, which is its position in the file, from 0.
+        protocol: overrides the protocol in the file.
+        source: overrides the source of correlations in the file.
+        timeout: longest wait for one message in seconds; overrides the file.
+        threads: number of threads for the kernels of this process, including PyTorch's; by default
+            all cores.
+        record: whether ``Session.demand`` records the correlations that the program requests.
+        checked: whether the whole session runs in checked mode, as inside :func:`checked`;
+            overrides the file.
 
     Raises:
-        SetupError: file, address or certificates are wrong.
-        PeerError: a party did not come within the timeout, or failed later.
+        SetupError: the file, an address or a certificate is wrong.
+        PeerError: a party did not connect within the timeout, or failed later.
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -412,21 +431,23 @@ def connect(
 
 @contextmanager
 def comparison_width(bits: int) -> Iterator[None]:
-    """Within it, comparisons (ReLU, maximum, ...) assume that values, and differences of what is
-    compared, need at most that many bits, and cost less.
+    """Makes comparisons (ReLU, maximum, ...) cheaper inside the ``with`` block, for a known range.
 
-    The bits are those of numbers with 16 fraction bits: with these and a sign, 32 bits leave 15
-    bits before the point, and ``comparison_width(32)`` is right for \\|x\\| < 2^15. Fractions of
-    another scale, be it a tensor's or the session's, are compared with as many bits before the
-    point, integers with ``bits`` bits. Values that need more are compared wrongly, so choose it
-    only where the range is known: under ``protocol="plain"`` each operator that compares more is
-    named. A public infinity, as masks have it, counts as an eighth of the limit.
+    Comparisons then assume that values, and differences of compared values, need at most ``bits``
+    bits. The number of bits refers to numbers with 16 fraction bits. For example, 32 bits are a
+    sign, 15 bits before the point and 16 after it, so ``comparison_width(32)`` is right for
+    \\|x\\| < 2^15. Fractions of another scale, a tensor's or the session's, are compared with the
+    same number of bits before the point. Integers are compared with ``bits`` bits.
+
+    Values that need more bits are compared wrongly, so use this only if the range is known. A trial
+    run under ``protocol="plain"`` names each operator that compares larger values. A public
+    infinity, as in masks, counts as an eighth of the limit.
 
     Args:
-        bits: of numbers with 16 fraction bits, 8 to 64.
+        bits: bits of numbers with 16 fraction bits, 8 to 64.
 
     Raises:
-        MisuseError: not 8 to 64.
+        MisuseError: ``bits`` is not 8 to 64.
     """
     if not isinstance(bits, int) or not 8 <= bits <= 64:
         raise MisuseError(f"a comparison width is 8 to 64 bits, not {bits!r}")
@@ -436,20 +457,21 @@ def comparison_width(bits: int) -> Iterator[None]:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Within it, what is computed is checked: no overflow goes unseen.
+    """Checks all computations inside the ``with`` block, so that every overflow is detected.
 
-    Every sum, product, truncation, comparison of fewer bits, fraction made of an integer and
-    quotient is checked, in secret, beside the computation. If one left its range there is no
-    result: whoever was to learn what depends on it is told which operators failed, with their
-    modules and lines, and nobody else is.
+    The parties check, in secret and next to the computation, every sum, product, truncation,
+    comparison of fewer bits, quotient, and conversion of an integer to a fraction. If one of them
+    left its range, there is no result: the parties that were to learn a value that depends on it
+    learn instead which operators failed, with their modules and lines. Other parties learn nothing.
 
-    Parties of replicated sharing can check, two of additive sharing, and more with a dealer. No
-    value below 2^20 times one below 2^8 is refused; greater ones may be, where they are within two
-    bits of what is wrong. Messages for checks are sent right before something is revealed, or where
-    much waits for them.
+    Checked mode works among the parties of replicated sharing, among two parties of additive
+    sharing, and among more of them with a dealer. A product of a value below 2^20 and one below 2^8
+    is never refused. A larger one may be refused although it is right, if it is within two bits of
+    the limit. The messages for checks are sent right before something is revealed, or earlier if
+    many checks are pending.
 
     Raises:
-        MisuseError: a session that has no checks.
+        MisuseError: the session's protocol has no checks.
     """
     current = session()
     check_available(current)
@@ -460,17 +482,17 @@ def checked() -> Iterator[None]:
 
 @contextmanager
 def fraction_bits(bits: int) -> Iterator[None]:
-    """Within it, fractions are shared with that many fraction bits, and products return to as many:
-    the session's scale, which is 16 otherwise.
+    """Sets the session's scale inside the ``with`` block: the fraction bits of fractions.
 
-    More bits are more exact and leave less range: the product of two numbers at scale s is right
-    below 2^(62 − 2s), so below 2^30 at 16 bits and below 2^22 at 20.
+    Fractions are shared with this number of fraction bits, and products are truncated to it. The
+    default is 16. More bits are more precise and leave less range: the product of two numbers at
+    scale s is right below 2^(62 − 2s), so below 2^30 at 16 bits and below 2^22 at 20.
 
     Args:
         bits: fraction bits, 1 to 30.
 
     Raises:
-        MisuseError: not 1 to 30.
+        MisuseError: ``bits`` is not 1 to 30.
     """
     scale = fixed.scale_of(bits)
     if 2 * bits > fixed.RANGE - 2:

@@ -285,7 +285,7 @@ def test_what_would_leave_its_process_or_be_copied_with_its_session_is_refused()
         with pytest.raises(tacit.MisuseError, match=r"is not pickled; tacit\.save_checkpoint"):
             torch.multiprocessing.get_context("fork").SimpleQueue().put(x)
         with pytest.raises(
-            tacit.MisuseError, match=r"torch\.compile asks for a copy, leave that out"
+            tacit.MisuseError, match=r"torch\.compile asks for the copy, do not use it"
         ):
             deepcopy(tacit.session())
 

@@ -1,8 +1,8 @@
 """The protocol's operations on the components of sharings.
 
 A sharing is a tuple of tensors of one shape: int64 words that add up to the value modulo 2^64, or
-uint8 bits (0 or 1) that XOR to it. What only adds or moves data is torch's own operation on each
-component; what is here needs the protocol.
+uint8 bits (0 or 1) that XOR to it. Operations that only add or move data are torch's own, applied
+to each component. This module has the operations that need the protocol.
 """
 
 import math
@@ -26,38 +26,39 @@ from tacit.sharings.tracing import local, operation
 
 Parts = tuple[torch.Tensor, ...]
 
-#: Bits that are words at once, where these are many.
+#: Words into which ``from_binary`` converts bits at a time: limits its memory.
 MOST_WORDS = 1 << 24
 
 
 class Comparison(NamedTuple):
-    """How what is rectified is compared with zero."""
+    """Parameters of the comparison with zero in a rectification."""
 
     width: int
-    """Bits of the words, sign included."""
+    """Bits that are compared, sign included."""
     reach: int = 0
-    """0 where the width is proved: all words are below 2^(width − 1). Else a guard holds them
-    against it, by so many bits above all but two, which is how far they can reach; what is below
-    2^(width − 3) passes. Where a session has no guards, 64 bits are compared then."""
+    """0 if the width is proved: all magnitudes are below 2^(width − 1). Otherwise a guard checks
+    whether the width was enough. It looks at this number of bits above the lowest width − 2, so
+    words must have no more bits than these together. Magnitudes below 2^(width − 3) pass. A session
+    without guards compares 64 bits instead."""
     dropped: int = 0
-    """Low bits that are not looked at: what is not negative and below 2^dropped may become zero."""
+    """Low bits that the comparison ignores: words from 0 to below 2^dropped may become zero."""
 
 
 class Term(NamedTuple):
-    """A bilinear map of two secrets."""
+    """Bilinear map of two secrets."""
 
     x: Parts
     y: Parts
     shape: Geometry | Matrices
-    """Of images and filters, or of a product of matrices."""
+    """Shape of a convolution of images with filters, or of a product of matrices."""
 
 
 class Addend(NamedTuple):
-    """What is added to products: after the last of its numbers the first follows again."""
+    """Numbers added to products. They repeat: after the last number the first one follows."""
 
     parts: Parts
     run: int = 1
-    """How many elements of the result in a row take the same number."""
+    """Number of consecutive elements of the result that take the same number."""
 
 
 def _arrays(parts: Parts) -> list[NDArray[Any]]:
@@ -90,12 +91,12 @@ def _of_counted(x: Parts, width: int) -> tuple[Sequence[int], torch.dtype]:
 
 
 def _of_shape(*arguments: Any, **_: Any) -> tuple[Sequence[int], torch.dtype]:
-    """Where the shape of what comes out is the fourth argument."""
+    """Returns the outcome of operations whose fourth argument is the shape of the result."""
     return arguments[3], torch.int64
 
 
 def empty_words(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[np.int64]]]:
-    """Components to be written, and the same as arrays."""
+    """Allocates the components of a result; returns them and the arrays that share their memory."""
     return _empty(session, shape, np.int64)
 
 
@@ -104,11 +105,11 @@ def _bits(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[n
 
 
 def _empty(session: Session, shape: Sequence[int], kind: Any) -> tuple[Parts, list[NDArray[Any]]]:
-    # NumPy takes less time than PyTorch for small memory, and finds large pages for large memory.
+    # NumPy allocates small arrays faster than PyTorch, and uses huge pages for large ones.
     arrays = [np.empty(shape, kind) for _ in range(session.core.parts)]
     if arrays[0].size and shape:
         return tuple(map(made_of, arrays)), arrays
-    # PyTorch has other strides than NumPy where there are no elements.
+    # The strides of empty tensors differ between PyTorch and NumPy.
     out = tuple(torch.empty(shape, dtype=torch.from_numpy(memory).dtype) for memory in arrays)
     return out, _arrays(out)
 
@@ -135,7 +136,7 @@ def share_bits(
 
 @operation("(Tensor words)", _like_words)
 def trivial(session: Session, words: torch.Tensor) -> Parts:
-    """Public words as a sharing; no interaction."""
+    """Makes a sharing of public words, without interaction."""
     out, arrays = empty_words(session, words.shape)
     if arrays[0].size:
         session.core.trivial(array(words), arrays)
@@ -144,7 +145,7 @@ def trivial(session: Session, words: torch.Tensor) -> Parts:
 
 @operation("(Tensor bits)", _like_bits)
 def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
-    """Public bits as a sharing; no interaction."""
+    """Makes a sharing of public bits, without interaction."""
     out, arrays = _bits(session, bits.shape)
     if arrays[0].size:
         session.core.trivial_bits(array(bits), arrays)
@@ -152,15 +153,23 @@ def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
 
 
 def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> torch.Tensor | None:
-    """Opens to all or to one. One round. Flags that were not looked at before take as many more as
-    looking at them does, 7 by replicated sharing; opening them takes one, and for one receiver two
-    more and those of their AND.
+    """Opens a sharing to all parties or to one, in one round if it depends on no flags.
+
+    Flags add rounds. Computing the bits of flags that have none yet takes 7 rounds by replicated
+    sharing. Opening the flags takes one round. For a single receiver, the value is also multiplied
+    by the AND of its flags, which takes two rounds and those of the AND.
 
     Args:
-        known: the flags that it depends on.
+        session: this party's session.
+        x: the sharing.
+        to: the party that receives the value; None for all.
+        known: the flags that the value depends on.
+
+    Returns:
+        The value, or None if this party does not receive it.
 
     Raises:
-        RangeError: at who learns it alone, if a flag failed: the value is not opened.
+        RangeError: a flag failed, so the value is not opened. Only its receivers get this error.
     """
     tracing.refuse("revealing")
     learns = to is None or to == session.party
@@ -175,8 +184,11 @@ def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> t
 
 
 def refused(session: Session, failed: Sequence[str], *, is_told_to_all: bool) -> RangeError:
-    """The error for flags that failed. Where all are told it is had by all before any party ends by
-    it, which would end the others."""
+    """Returns the error for flags that failed.
+
+    If all parties receive it, this first waits until every party has it: a party that ends by the
+    error earlier would end the others.
+    """
     tracing.refuse("revealing")
     if is_told_to_all:
         with suppress(PeerError, NetworkError):
@@ -185,7 +197,7 @@ def refused(session: Session, failed: Sequence[str], *, is_told_to_all: bool) ->
 
 
 def checked(session: Session, x: Parts, known: Known) -> Parts:
-    """Words, or zeros where one of their flags failed, in secret."""
+    """Returns the words, or zeros if one of their flags failed, without opening the flags."""
     tracing.refuse("calling a program")
     flags = each_of(known)
     if not flags or not x[0].numel():
@@ -197,7 +209,7 @@ def checked(session: Session, x: Parts, known: Known) -> Parts:
 
 
 def flag_bits(session: Session, flags: Sequence[_core.Flag]) -> Parts:
-    """The bits of flags, each 1 where it holds."""
+    """Returns the secret-shared bits of flags: 1 for each flag that holds."""
     tracing.refuse("saving")
     session.claims.settle()
     components = session.core.flag_bits(list(flags))
@@ -205,7 +217,7 @@ def flag_bits(session: Session, flags: Sequence[_core.Flag]) -> Parts:
 
 
 def flags_of_bits(session: Session, bits: Parts, labels: Sequence[str]) -> list[_core.Flag]:
-    """The flags again."""
+    """Restores flags from the bits that ``flag_bits`` returned."""
     tracing.refuse("loading")
     return [
         session.core.flag_of(label, _arrays(tuple(part[at : at + 1] for part in bits)))
@@ -217,9 +229,11 @@ def flags_of_bits(session: Session, bits: Parts, labels: Sequence[str]) -> list[
 def multiply(
     session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False
 ) -> Parts:
-    """x·y / 2^truncate of equal shapes. What is not truncated is exact modulo 2^64, unless it is to
-    be in
-    range, as fractions are: the reference looks."""
+    """Computes x·y / 2^truncate, element by element, of equal shapes.
+
+    A product without truncation is exact modulo 2^64. With ``in_range``, as for fractions, it must
+    also fit the range of words, which the reference protocol and checked mode check.
+    """
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         left, right = _arrays(x), _arrays(y)
@@ -245,8 +259,11 @@ def matmul(
     *,
     in_range: bool = False,
 ) -> Parts:
-    """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``, narrow ones as
-    in ``affine``. A right operand that lies transposed, as weights do, is not copied."""
+    """Multiplies (batch, m, k) by (batch, k, n); divides the products by 2^truncate.
+
+    Ranges are as in ``multiply``, and those of narrow truncations as in ``affine``. A right operand
+    that is transposed in memory, as weights are, is not copied.
+    """
     (batch, m, k), n, shift = x[0].shape, y[0].shape[2], _shift(truncate)
     out, arrays = empty_words(session, (batch, m, n))
     if arrays[0].size and not k:
@@ -285,8 +302,10 @@ def convolution(
     *,
     in_range: bool = False,
 ) -> Parts:
-    """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``,
-    narrow ones as in ``affine``."""
+    """Convolves images with weights, divides by 2^truncate, and returns the given shape.
+
+    Ranges are as in ``multiply``, and those of narrow truncations as in ``affine``.
+    """
     geometry, shift = shape_of(geometry), _shift(truncate)
     out, arrays = empty_words(session, shape)
     if arrays[0].size:
@@ -315,7 +334,7 @@ def _shift(truncate: fixed.Shift | Sequence[int] | int) -> fixed.Shift:
 
 
 def convolved(images: torch.Tensor, weights: torch.Tensor, geometry: Geometry) -> torch.Tensor:
-    """The same in float64, for the reference."""
+    """Convolves plain images with plain weights, for the reference protocol in float64."""
     g = geometry
     images = images.reshape(g.batch, g.in_channels, *g.input)
     weights = weights.reshape(g.out_channels, -1, *g.kernel)
@@ -326,7 +345,7 @@ def convolved(images: torch.Tensor, weights: torch.Tensor, geometry: Geometry) -
 
 @local("(Tensor a, Tensor b)", lambda a, b: (*a.shape[:2], b.shape[2]))
 def ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """(batch, m, k) by (batch, k, n) modulo 2^64, of one party's own words."""
+    """Multiplies (batch, m, k) by (batch, k, n) modulo 2^64, for words of one party."""
     (batch, m, k), n = a.shape, b.shape[2]
     out = torch.zeros((batch, m, n), dtype=torch.int64)
     if out.numel() and k:
@@ -335,9 +354,11 @@ def ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def ring_projections(parts: Parts, coin: bytes) -> Parts:
-    """Products of rows modulo 2^64, of one party's own words, with random weights that the coin's
-    16 bytes
-    stand for: 0 with probability ½, 1 and -1 with ¼; ``_core.PROJECTIONS`` of each row."""
+    """Projects rows of one party's words by random weights, modulo 2^64.
+
+    The 16 bytes of the coin determine the weights: 0 with probability ½, 1 and -1 with ¼ each. Each
+    row has ``_core.PROJECTIONS`` products.
+    """
     tracing.refuse("drawing")
     rows, size = parts[0].shape
     out = torch.zeros((len(parts), rows, _core.PROJECTIONS), dtype=torch.int64)
@@ -350,7 +371,7 @@ def ring_projections(parts: Parts, coin: bytes) -> Parts:
 def ring_convolution(
     a: torch.Tensor, b: torch.Tensor, geometry: Geometry, shape: Sequence[int]
 ) -> torch.Tensor:
-    """Images by weights modulo 2^64, of one party's own words."""
+    """Convolves images with weights modulo 2^64, for words of one party."""
     geometry = shape_of(geometry)
     out = torch.zeros(tuple(shape), dtype=torch.int64)
     if out.numel():
@@ -359,7 +380,7 @@ def ring_convolution(
 
 
 def truncate(session: Session, x: Parts, bits: int) -> Parts:
-    """x / 2^bits, at most one unit off."""
+    """Truncates x by ``bits`` bits: x / 2^bits, with an error of at most one unit."""
     return _truncated(session, x, bits) if bits else x
 
 
@@ -372,8 +393,10 @@ def _truncated(session: Session, x: Parts, bits: int) -> Parts:
 
 
 def _check_compared(session: Session, x: Parts, bits: int, width: int) -> None:
-    """Whether numbers have at most so many bits without their sign, where that
-    width is a promise."""
+    """Checks that numbers have at most ``bits`` bits without their sign.
+
+    The reference protocol reports larger numbers. In checked mode, a promised width is claimed.
+    """
     if session.is_plain:
         ranges.check_compared(session, x[0], bits)
     if isinstance(width, fixed.Promised):
@@ -382,7 +405,7 @@ def _check_compared(session: Session, x: Parts, bits: int, width: int) -> None:
 
 @operation("(Tensor[] x, int width)", tracing.bits)
 def sign(session: Session, x: Parts, width: int) -> Parts:
-    """Bits: whether x < 0, for numbers of that many bits."""
+    """Returns bits: whether x < 0, for numbers of ``width`` bits, sign included."""
     out, arrays = _bits(session, x[0].shape)
     if arrays[0].size:
         _check_compared(session, x, width - 1, width)
@@ -392,7 +415,7 @@ def sign(session: Session, x: Parts, width: int) -> Parts:
 
 @operation("(Tensor[] x, int width)", tracing.bits)
 def equal_zero(session: Session, x: Parts, width: int) -> Parts:
-    """Bits: whether x = 0 modulo 2^width."""
+    """Returns bits: whether x = 0 modulo 2^width."""
     out, arrays = _bits(session, x[0].shape)
     if arrays[0].size:
         _check_compared(session, x, width, width)
@@ -402,9 +425,16 @@ def equal_zero(session: Session, x: Parts, width: int) -> Parts:
 
 @operation("(Tensor[] x, int argument, int[][] remainders)")
 def series(session: Session, x: Parts, argument: int, remainders: list[list[int]]) -> Parts:
-    """A Chebyshev series at x in [−1, 1] of so many fraction bits, by its remainders of division by
-    T_k: the coefficients of T_0 to T_k, that of T_0 with as many fraction bits more as the argument
-    has."""
+    """Evaluates a Chebyshev series at x in [−1, 1].
+
+    Args:
+        session: this party's session.
+        x: the argument.
+        argument: fraction bits of the argument.
+        remainders: the remainders of the series' repeated division by T_k. Each lists its
+            coefficients of T_0 to T_k; that of T_0 has ``argument`` more fraction bits than the
+            others.
+    """
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.series(_arrays(x), argument, remainders, arrays)
@@ -412,19 +442,21 @@ def series(session: Session, x: Parts, argument: int, remainders: list[list[int]
 
 
 def relu(session: Session, x: Parts, compared: Comparison | int) -> Parts:
-    """max(x, 0), for numbers of that many bits."""
+    """Computes max(x, 0), with the given comparison."""
     return _rectified(session, x, compared, ())
 
 
 def one_sided(session: Session, x: Parts, below: Parts, compared: Comparison | int) -> Parts:
-    """max(x, 0), and min(x, 0) where a bit of ``below``, of equal shape, is 1; the messages of
-    ``relu``."""
+    """Computes min(x, 0) where the bit of ``below``, of equal shape, is 1, and else max(x, 0).
+
+    The messages are those of ``relu``.
+    """
     return _rectified(session, x, compared, below)
 
 
 @operation("(Tensor[] x, int[1] compared, Tensor[] below)")
 def _rectified(session: Session, x: Parts, compared: Comparison | int, below: Parts) -> Parts:
-    """The same, without components of bits where there are none."""
+    """Implements ``relu``, with an empty ``below``, and ``one_sided``."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         width, reach, dropped = _comparison(compared)
@@ -438,7 +470,7 @@ def _rectified(session: Session, x: Parts, compared: Comparison | int, below: Pa
 
 @operation("(Tensor[] x, Tensor[] y, int[1] compared)")
 def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) -> Parts:
-    """The greater of x and y, of equal shapes, whose difference has at most that many bits."""
+    """Returns the greater of x and y, of equal shapes, by a comparison of their difference."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         width, reach, _ = _comparison(compared)
@@ -450,7 +482,7 @@ def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) ->
 
 
 def check_difference(session: Session, x: Parts, y: Parts, width: int) -> None:
-    """Whether x − y, which is compared, has at most that many bits."""
+    """Checks that the compared difference x − y has at most ``width`` bits, sign included."""
     if session.is_plain:
         ranges.check_difference(session, x[0], y[0], width)
     if isinstance(width, fixed.Promised):
@@ -472,11 +504,18 @@ def affine(
     truncate: fixed.Shift,
     rectified: Comparison | None,
 ) -> Parts:
-    """(Σ terms + Σ addends·2^bits) / 2^bits, truncated once, in the output's shape; then
-    max(0, ·) of it where that is wanted. Where the comparison and what is truncated fit a word
-    together, what lies between zero and one unit may become zero then. A narrow sum is promised to
-    have a magnitude below 2^``fixed.NARROW`` before it is truncated: if it has not, the result is
-    wrong."""
+    """Computes (Σ terms + Σ addends·2^bits) / 2^bits with one truncation, then max(0, ·) if asked.
+
+    Args:
+        session: this party's session.
+        terms: the bilinear maps to add.
+        addends: the numbers to add, at the scale of the result.
+        shape: the shape of the result.
+        truncate: the truncation by ``bits``. A narrow one promises that the magnitude of the sum is
+            below 2^``fixed.NARROW`` before the truncation. If it is not, the result is wrong.
+        rectified: the comparison of max(0, ·); None to return the sum itself. If its width and the
+            truncated bits fit a word together, results between zero and one unit may become zero.
+    """
     operands = [part for term in terms for part in (*term.x, *term.y)]
     shapes = [term.shape for term in terms]
     added = [part for addend in addends for part in addend.parts]
@@ -500,7 +539,7 @@ def _summed(
     truncate: fixed.Shift | Sequence[int],
     rectified: Sequence[int],
 ) -> Parts:
-    """The same, with the components of all terms, and of all addends, one behind the other."""
+    """Implements ``affine``, with the components of terms and of addends in flat lists."""
     out, arrays = empty_words(session, shape)
     shift = _shift(truncate)
     if not arrays[0].size:
@@ -543,7 +582,7 @@ def _terms(session: Session, operands: Sequence[torch.Tensor], shapes: Sequence[
 
 
 def _cut(session: Session, tensors: Sequence[torch.Tensor]) -> list[Parts]:
-    """Sharings whose components lie one behind the other."""
+    """Splits a flat list of components into sharings."""
     count = session.core.parts
     return [tuple(tensors[at : at + count]) for at in range(0, len(tensors), count)]
 
@@ -557,7 +596,7 @@ def _check_terms(session: Session, terms: Sequence[Term]) -> None:
 def _exactly(
     terms: Sequence[Term], addends: Sequence[tuple[Any, int]], truncate: int
 ) -> torch.Tensor:
-    """What is truncated of a sum, in float64, for the reference."""
+    """Computes a sum before its truncation, in float64, for the reference protocol."""
     products = [
         _in_float64(of)(x[0].to(torch.float64), y[0].to(torch.float64)) for x, y, of in terms
     ]
@@ -580,7 +619,7 @@ def _by_transposed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 @operation("(Tensor[] x, Tensor[] y)", tracing.bits)
 def and_bits(session: Session, x: Parts, y: Parts) -> Parts:
-    """x AND y, of equal shapes."""
+    """Computes x AND y of bits, of equal shapes."""
     out, arrays = _bits(session, x[0].shape)
     if arrays[0].size:
         session.core.and_bits(_arrays(x), _arrays(y), arrays)
@@ -589,7 +628,7 @@ def and_bits(session: Session, x: Parts, y: Parts) -> Parts:
 
 @operation("(Tensor[] bits, Tensor[] x)")
 def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
-    """bit·x, of equal shapes."""
+    """Multiplies words by bits, of equal shapes."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.bit_multiply(_arrays(bits), _arrays(x), arrays)
@@ -598,13 +637,16 @@ def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
 
 
 def select(session: Session, bits: Parts, x: Parts, other: Parts) -> Parts:
-    """x where a bit is 1, and else the other, of equal shapes; the rounds of ``bit_multiply``."""
+    """Returns x where the bit is 1 and ``other`` elsewhere, in the rounds of ``bit_multiply``.
+
+    All shapes are equal.
+    """
     return add(other, bit_multiply(session, bits, subtract(x, other)))
 
 
 @operation("(Tensor[] bits)")
 def bit_to_ring(session: Session, bits: Parts) -> Parts:
-    """Each bit as the ring element 0 or 1."""
+    """Converts each bit to the ring element 0 or 1."""
     out, arrays = empty_words(session, bits[0].shape)
     if arrays[0].size:
         session.core.bit_to_ring(_arrays(bits), arrays)
@@ -613,7 +655,7 @@ def bit_to_ring(session: Session, bits: Parts) -> Parts:
 
 @operation("(Tensor[] x, int width)")
 def low_bits(session: Session, x: Parts, width: int) -> Parts:
-    """x modulo 2^width, from 0."""
+    """Returns x modulo 2^width, in [0, 2^width)."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.low_bits(_arrays(x), width, arrays)
@@ -622,7 +664,7 @@ def low_bits(session: Session, x: Parts, width: int) -> Parts:
 
 @operation("(Tensor[] x, int width)", _of_binary)
 def binary(session: Session, x: Parts, width: int) -> Parts:
-    """The low bits of x, as many as the width, lowest first, along a new first dimension."""
+    """Decomposes x into its low ``width`` bits, lowest first, along a new first dimension."""
     out, arrays = _bits(session, (width, *x[0].shape))
     if arrays[0].size:
         session.core.to_binary(_arrays(x), width, arrays)
@@ -630,9 +672,12 @@ def binary(session: Session, x: Parts, width: int) -> Parts:
 
 
 def from_binary(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
-    """Words of bits along the first dimension: the sum of what these are worth, which may differ
-    between elements. At most two rounds; of many elements two for every few bits, each of which is
-    a word then."""
+    """Composes words of the bits along the first dimension: the sum of the bits' weights.
+
+    Weights may differ between elements. This takes at most two rounds. If there are many elements,
+    it converts a few bits at a time, with two rounds for each group, because each bit becomes a
+    word.
+    """
     (width, *shape), elements = bits[0].shape, math.prod(bits[0].shape[1:])
     at_once = max(1, MOST_WORDS // max(1, elements))
     weights = weights.reshape(width, *(1,) * (len(shape) + 1 - weights.dim()), *weights.shape[1:])
@@ -644,16 +689,20 @@ def from_binary(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
 
 
 def leading_zeros(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
-    """How far x, 0 ≤ x < 2^width, is from filling the width of at least 2 bits: the number of its
-    leading zeros in binary, lowest bit first along a new first dimension, and whether it is zero.
-    Zero has as many leading zeros as one, so that 2^(width − 1) ≤ (x + zero)·2^zeros < 2^width."""
+    """Counts the leading zeros of x in ``width`` bits, for 0 ≤ x < 2^width width at least 2.
+
+    Returns:
+        The bits of the number of leading zeros, lowest first along a new first dimension; and the
+        bit of whether x is zero. Zero counts as many leading zeros as one does, so
+        2^(width − 1) ≤ (x + zero)·2^zeros < 2^width.
+    """
     out = _counted(session, x, width)
     return tuple(part[:-1] for part in out), tuple(part[-1] for part in out)
 
 
 @operation("(Tensor[] x, int width)", _of_counted)
 def _counted(session: Session, x: Parts, width: int) -> Parts:
-    """Both, one behind the other."""
+    """Returns both results of ``leading_zeros`` in one tensor, the bit of zero last."""
     out, arrays = _bits(session, _of_counted(x, width)[0])
     if arrays[0].size:
         session.core.leading_zeros(_arrays(x), width, arrays)
@@ -661,30 +710,35 @@ def _counted(session: Session, x: Parts, width: int) -> Parts:
 
 
 def complement(session: Session, bits: Parts) -> Parts:
-    """NOT; no interaction."""
+    """Computes NOT of bits, without interaction."""
     one = trivial_bits(session, torch.ones((), dtype=torch.uint8))
     return tuple(part ^ flip for part, flip in zip(bits, one, strict=True))
 
 
 def stacked(*sharings: Parts) -> Parts:
-    """Sharings of one shape along a new first dimension: for one call side by side."""
+    """Stacks sharings of one shape along a new first dimension, to process them in one call."""
     return tuple(map(torch.stack, zip(*sharings, strict=True)))
 
 
 def unstacked(x: Parts) -> list[Parts]:
-    """What lies along the first dimension, as views."""
+    """Splits a sharing along its first dimension into views."""
     return list(zip(*x, strict=True))
 
 
 def joined(*sharings: Parts) -> Parts:
-    """Sharings one after another along their first dimension; of one alone it is that one."""
+    """Concatenates sharings along their first dimension. If only one is not empty, returns it."""
     some = [sharing for sharing in sharings if len(sharing[0])]
     return some[0] if len(some) == 1 else tuple(map(torch.cat, zip(*sharings, strict=True)))
 
 
 def tree(x: Parts, join: Callable[[Parts, Parts, Parts], Parts]) -> Parts:
-    """What lies along the first dimension as one, in ⌈log2(n)⌉ levels: each joins the first half
-    with the second, and has the last one beside them where their number is odd."""
+    """Reduces the n elements along the first dimension to one, in ⌈log2(n)⌉ levels.
+
+    Args:
+        x: the sharing.
+        join: joins the first half of a level with the second half. Its third argument is the
+            remaining element if their number is odd, else empty.
+    """
     while (size := len(x[0])) > 1:
         half = size // 2
         cuts = (0, half), (half, 2 * half), (2 * half, size)
@@ -693,8 +747,10 @@ def tree(x: Parts, join: Callable[[Parts, Parts, Parts], Parts]) -> Parts:
 
 
 def product(session: Session, x: Parts, *, in_range: bool = False) -> Parts:
-    """Of the words along the first dimension, as ``multiply`` has it of two: a round for each level
-    of a tree."""
+    """Multiplies all words along the first dimension, in one round for each level of a tree.
+
+    Ranges are as in ``multiply``.
+    """
 
     def join(left: Parts, right: Parts, odd: Parts) -> Parts:
         return joined(multiply(session, left, right, 0, in_range=in_range), odd)
@@ -703,20 +759,20 @@ def product(session: Session, x: Parts, *, in_range: bool = False) -> Parts:
 
 
 def add(x: Parts, y: Parts) -> Parts:
-    """x + y; no interaction."""
+    """Computes x + y, without interaction."""
     return tuple(a + b for a, b in zip(x, y, strict=True))
 
 
 def subtract(x: Parts, y: Parts) -> Parts:
-    """x − y; no interaction."""
+    """Computes x − y, without interaction."""
     return tuple(a - b for a, b in zip(x, y, strict=True))
 
 
 def xor(x: Parts, y: Parts) -> Parts:
-    """x XOR y of bits; no interaction."""
+    """Computes x XOR y of bits, without interaction."""
     return tuple(a ^ b for a, b in zip(x, y, strict=True))
 
 
 def negate(x: Parts) -> Parts:
-    """−x; no interaction."""
+    """Computes −x, without interaction."""
     return tuple(-part for part in x)
