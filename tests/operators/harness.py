@@ -7,11 +7,16 @@ from itertools import cycle
 from typing import Any, TypeVar
 
 import torch
+from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tacit
+
+# With every list of samples PyTorch looks for the unittest.TestCase that runs. There is none, and
+# the search through the stack and all modules takes longer than the operator.
+common_utils.extract_test_fn = lambda: None
 
 #: Samples of an operator that are tried.
 SAMPLES = 12

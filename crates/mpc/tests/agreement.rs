@@ -509,7 +509,7 @@ fn what_is_opened_side_by_side_was_compared_before() {
     for name in LINKED {
         for result in ends(name, |p| program(p, false)) {
             let told = result.expect_err("nothing was compared").to_string();
-            assert!(told.contains("side by side with other work"), "{told}");
+            assert!(told.contains("while other steps are interleaved with it"), "{told}");
         }
     }
 }

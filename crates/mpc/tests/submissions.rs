@@ -387,7 +387,7 @@ fn what_is_passed_on_and_was_not_signed_is_noticed() {
         let message = error.to_string();
         assert!(
             message.contains("party 1")
-                && message.contains("of client 10 is not what the client signed"),
+                && message.contains("for client 10 is not the one that the client signed"),
             "{message}"
         );
     }

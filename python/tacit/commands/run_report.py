@@ -27,12 +27,14 @@ class Report:
         #: Error that keeps the program from running, if it is found before the parties connect: its
         #: kind, and the message to the other parties.
         self.wrong: tuple[str, str] | None = None
-        self._began = 0.0
+        self._began = self._waited = 0.0
 
     def opened(self, session: "Session") -> None:
         """Records that the session begins."""
         self.session = session
         self._began = time.monotonic()
+        # The wait for the other parties to connect came before the session began.
+        self._waited = session.meter.total.waiting_seconds
 
     def as_json(self, error: BaseException | None) -> dict[str, Any]:
         """Returns the report. Fields about the session are ``None`` if it did not begin."""
@@ -47,7 +49,7 @@ class Report:
             "status": "ended" if error is None else "failed",
             "error": None if error is None else self._named(error),
             "seconds": None if here is None else time.monotonic() - self._began,
-            "seconds_waiting": None if spent is None else spent.waiting_seconds,
+            "seconds_waiting": None if spent is None else spent.waiting_seconds - self._waited,
             "rounds": None if spent is None else spent.rounds,
             "bytes_sent": None if spent is None else spent.bytes_sent,
             "bytes_received": None if spent is None else spent.bytes_received,

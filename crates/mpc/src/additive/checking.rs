@@ -262,7 +262,10 @@ impl Additive {
             Group::Residues.add(&mut opened, &theirs);
         }
         #[cfg(feature = "mutation")]
-        self.show(&opened);
+        {
+            pack_low(&opened, residues::BITS, &mut message);
+            self.show(&message);
+        }
         Ok(opened)
     }
 
