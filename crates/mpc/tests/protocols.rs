@@ -139,6 +139,11 @@ mod checks {
                 }
 
                 #[test]
+                fn changes_to_what_a_check_keeps_are_noticed() {
+                    checks::changes_are_noticed(stringify!($protocol));
+                }
+
+                #[test]
                 fn exact_ranges() {
                     checks::exact_ranges(stringify!($protocol));
                 }

@@ -6,6 +6,7 @@ use mpc::checks::{self, Addend, Group, Product, Term};
 use mpc::{
     Affine, Bilinear, Bits, Compared, Kept, Operand, Parts, Protocol, Recipient, Result, Shift,
 };
+use std::sync::Arc;
 use testkit::{Random, Shared, run, usual_parties};
 
 /// The number of fraction bits that are dropped.
@@ -255,10 +256,23 @@ fn done(p: &mut dyn Protocol, case: &Case) -> Result<Done> {
 
 /// Returns the results of all cases, and whether the checks of each hold.
 fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<bool>)> {
-    let all: Vec<Done> = cases
+    checked_after(p, cases, |_, _| ())
+}
+
+/// [`checked`], after a change to what the party with this number has kept.
+fn checked_after(
+    p: &mut dyn Protocol,
+    cases: &[Case],
+    change: impl Fn(usize, &mut Kept),
+) -> Result<(Vec<Vec<u64>>, Vec<bool>)> {
+    let mut all: Vec<Done> = cases
         .iter()
         .map(|case| done(p, case))
         .collect::<Result<_>>()?;
+    for done in &mut all {
+        change(p.party(), &mut done.kept);
+    }
+    let all = all;
     let slices: Vec<Vec<&[u64]>> = all
         .iter()
         .flat_map(|done| {
@@ -306,7 +320,15 @@ fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<b
             }
         })
         .collect();
-    let bits = checks::settle(p, &tensors, &groups)?;
+    let with_residues = groups.iter().zip(&all);
+    let kept = with_residues
+        .filter(|(_, done)| !done.kept.residues.is_empty())
+        .map(|(group, done)| {
+            let residues = checks::Residues::of(done.kept.residues.clone());
+            (group.products[0].out, Arc::new(residues))
+        })
+        .collect();
+    let bits = checks::settle_keeping(p, &tensors, &kept, &groups)?;
     let opened = opened(p, &bits)?;
     let results = all.iter().map(|done| done.tensors[3].open(p));
     Ok((results.collect::<Result<_>>()?, opened))
@@ -357,6 +379,54 @@ pub fn products(protocol: &str, rounds: u64, seed: u64) {
         right > cases.len() / 10 && wrong > cases.len() / 10,
         "{right} right, {wrong} wrong"
     );
+}
+
+/// What a truncation kept is part of its check: whoever changes it by one unit is noticed.
+pub fn changes_are_noticed(protocol: &str) {
+    let mut generator = Random::new(3);
+    let cases: Vec<Case> = maps()
+        .into_iter()
+        .flat_map(|map| [By::Truncated, By::Added, By::Rectified].map(|by| (map, by)))
+        .map(|(map, by)| {
+            let mut case = Case::random(map, by, &mut generator);
+            case.x.iter_mut().for_each(|x| *x %= 1 << 20);
+            case.y.iter_mut().for_each(|y| *y %= 1 << 20);
+            case
+        })
+        .collect();
+    let changes: [fn(usize, &mut Kept); 3] = [
+        |_, _| (),
+        |party, kept| {
+            if party == 0 {
+                kept.rest[0] = kept.rest[0].wrapping_add(1);
+            }
+        },
+        |party, kept| match kept.residues.last_mut() {
+            Some(residue) if party == 1 => *residue = (*residue + 1) % ((1 << 31) - 1),
+            None if party == 1 => *kept.rest.last_mut().expect("dropped bits") ^= 1,
+            _ => (),
+        },
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let (_, passed) = agreed(run(protocol, usual_parties(protocol), |p| {
+            // Plain parties compute the same, each alone.
+            let is_plain = protocol == "plain";
+            checked_after(p, &cases, |party, kept| {
+                change(
+                    if is_plain {
+                        at.saturating_sub(1)
+                    } else {
+                        party
+                    },
+                    kept,
+                );
+            })
+        }));
+        assert!(
+            passed.iter().all(|passed| *passed == (at == 0)),
+            "{at}: {passed:?}"
+        );
+    }
 }
 
 /// One element of an operand puts results off by one multiple of 2^64, at every place in turn.
