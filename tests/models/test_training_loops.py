@@ -25,6 +25,9 @@ from saying import said_twice
 X = torch.randn(16, 4, generator=torch.Generator().manual_seed(1))
 Y = (X.sum(1) > 0).long()
 
+#: The loops and refusals below whose parties run a Lightning Trainer.
+LIGHTNING = {"lightning", "results", "stopping", "files"}
+
 #: A loop trains a model on these rows, and gives what it has made.
 Loop = Callable[[nn.Module, Any, Any], Any]
 
@@ -45,7 +48,7 @@ def fresh() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
 
 
-def shared(loop: Loop) -> Any:
+def shared(loop: Loop, name: str = "") -> Any:
     """What a loop gives of a secret model and secret rows; secret tensors are revealed."""
 
     def program() -> Any:
@@ -55,7 +58,8 @@ def shared(loop: Loop) -> Any:
             each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in made or []
         ]
 
-    return tacit.launch(program)[0]
+    # While a Trainer makes its data loaders, it patches PyTorch's classes for all threads.
+    return tacit.launch(program, transport="tcp" if name in LIGHTNING else "memory")[0]
 
 
 def batches(x: Any, y: Any) -> Any:
@@ -276,7 +280,7 @@ def test_a_loop_trains_as_on_plain_tensors(name: str) -> None:
     torch.manual_seed(3)
     wanted = LOOPS[name](fresh(), X, Y)
     assert (wanted[0] - parameters(fresh())[0]).abs().max() > 0.02
-    found = shared(LOOPS[name])
+    found = shared(LOOPS[name], name)
     assert len(found) == len(wanted)
     for one, other in zip(found, wanted, strict=True):
         assert (one - other).abs().max() < 5e-4
@@ -398,18 +402,18 @@ REFUSED: dict[str, tuple[Loop, str, Loop]] = {
 def test_what_a_library_must_know_is_refused_and_its_remedy_works(name: str) -> None:
     refused, words, remedied = REFUSED[name]
     with pytest.raises(tacit.MisuseError) as caught:
-        shared(refused)
+        shared(refused, name)
     assert words in str(caught.value)
     assert not said_twice(str(caught.value))
-    assert shared(remedied)
+    assert shared(remedied, name)
 
 
 def test_files_of_lightning_are_refused_and_those_of_shares_are_not(tmp_path: Path) -> None:
     with pytest.raises(
         tacit.MisuseError, match="not pickled; make the Trainer with enable_checkpointing=Fal"
     ):
-        shared(kept(enable_checkpointing=True, default_root_dir=tmp_path))
-    assert shared(kept(enable_checkpointing=False, default_root_dir=tmp_path)) == [2]
+        shared(kept(enable_checkpointing=True, default_root_dir=tmp_path), "files")
+    assert shared(kept(enable_checkpointing=False, default_root_dir=tmp_path), "files") == [2]
     assert (tmp_path / "0").exists()
 
 
