@@ -129,7 +129,7 @@ fn takes_frames(data: &[u8]) -> bool {
 }
 
 fn frames() -> Vec<Vec<u8>> {
-    let frame = |kind, name: &str, rider, payload| {
+    let frame = |kind, name: &str, piggyback, payload| {
         written(&Frame {
             kind,
             channel: 1,
@@ -137,7 +137,7 @@ fn frames() -> Vec<Vec<u8>> {
             sequence: 3,
             parameters: 4,
             name: name.into(),
-            rider,
+            piggyback,
             payload,
         })
     };
