@@ -509,7 +509,10 @@ fn what_is_opened_side_by_side_was_compared_before() {
     for name in LINKED {
         for result in ends(name, |p| program(p, false)) {
             let told = result.expect_err("nothing was compared").to_string();
-            assert!(told.contains("while other steps are interleaved with it"), "{told}");
+            assert!(
+                told.contains("while other steps are interleaved with it"),
+                "{told}"
+            );
         }
     }
 }

@@ -233,7 +233,10 @@ fn files_of_two_makings_do_not_go_together() {
     made(&other, &demand, "dealer", 1);
     copy(&other, 1, &one.place(1).path);
     let message = used(&one, 64).unwrap_err();
-    assert!(message.contains("was not made together with this one"), "{message}");
+    assert!(
+        message.contains("was not made together with this one"),
+        "{message}"
+    );
 }
 
 #[test]
