@@ -531,7 +531,7 @@ fn what_is_kept_has_its_flags() {
             let mut told = Vec::new();
             for flags in &settled.flags {
                 assert_eq!(flags.len(), 1);
-                told.push(guards::tell(p, Recipient::One(0), flags)?);
+                told.push(guards::report(p, Recipient::One(0), flags)?);
             }
             Ok(told)
         });
