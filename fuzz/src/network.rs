@@ -129,7 +129,7 @@ fn takes_frames(data: &[u8]) -> bool {
 }
 
 fn frames() -> Vec<Vec<u8>> {
-    let frame = |kind, name: &str, rider, payload| {
+    let frame = |kind, name: &str, piggyback, payload| {
         written(&Frame {
             kind,
             channel: 1,
@@ -137,7 +137,7 @@ fn frames() -> Vec<Vec<u8>> {
             sequence: 3,
             parameters: 4,
             name: name.into(),
-            rider,
+            piggyback,
             payload,
         })
     };
@@ -158,11 +158,11 @@ fn frames() -> Vec<Vec<u8>> {
             vec![1, 5, 0x6f6c_6c65_68],
         )),
         with(frame(Kind::Goodbye, "", vec![], vec![])),
-        with(frame(Kind::Standing, "reveal", vec![], vec![1, 2, 3])),
+        with(frame(Kind::StepHash, "reveal", vec![], vec![1, 2, 3])),
         with(frame(Kind::End, "é", vec![], vec![])),
         with(frame(Kind::Place, "reveal", vec![], vec![])),
         with(frame(Kind::Alive, "", vec![], vec![])),
-        with(frame(Kind::Heard, "reveal", vec![], vec![0, 0])),
+        with(frame(Kind::ForwardedAbort, "reveal", vec![], vec![0, 0])),
     ]
 }
 

@@ -10,7 +10,7 @@
 //! products (eight words with AVX-512), and the speed of memory for the rest.
 
 use kernels::convolution::{Convolution, convolve};
-use kernels::matrix::Lies;
+use kernels::matrix::Layout;
 use kernels::stream::{Stream, random_key};
 use kernels::{dispatch, matrix, pack, planes};
 use std::time::Instant;
@@ -45,7 +45,7 @@ fn by_rows(m: usize, k: usize, n: usize) {
     let (a, b, mut out) = (words(m * k), words(n * k), vec![0; m * n]);
     let sizes = [m, k, n];
     let seconds = best(|| {
-        matrix::multiply_batch(&mut out, 1, sizes, Lies::Transposed, &[(&a, &b)]);
+        matrix::multiply_batch(&mut out, 1, sizes, Layout::Transposed, &[(&a, &b)]);
     });
     let rate = (m * k * n) as f64 / seconds / 1e9;
     println!("the same of {m} x {k} and {n} x {k}, rows by rows: {rate:.1}");

@@ -98,7 +98,7 @@ pub fn map_packed<T: Send, U: Sync, const O: usize, const I: usize>(
         "packed slices are cut between words"
     );
     let alone = n <= block || is_alone();
-    halve(
+    process_halves(
         Piece {
             offset: 0,
             len: n,
@@ -120,7 +120,7 @@ struct Piece<'a, T, U, const O: usize, const I: usize> {
     rates: Rates<O, I>,
 }
 
-fn halve<T: Send, U: Sync, const O: usize, const I: usize>(
+fn process_halves<T: Send, U: Sync, const O: usize, const I: usize>(
     piece: Piece<'_, T, U, O, I>,
     block: usize,
     alone: bool,
@@ -135,12 +135,12 @@ fn halve<T: Send, U: Sync, const O: usize, const I: usize>(
     let middle = block * piece.len.div_ceil(block).div_ceil(2);
     let (left, right) = piece.split(middle);
     if alone {
-        halve(left, block, alone, work);
-        halve(right, block, alone, work);
+        process_halves(left, block, alone, work);
+        process_halves(right, block, alone, work);
     } else {
         rayon::join(
-            || halve(left, block, alone, work),
-            || halve(right, block, alone, work),
+            || process_halves(left, block, alone, work),
+            || process_halves(right, block, alone, work),
         );
     }
 }

@@ -105,7 +105,7 @@ fn products(
             #[inline(always)]
             || {
                 let mut copies = [[0; TOGETHER]; LANES];
-                tabulate(&mut tables, &gather(rows, start, &mut copies));
+                tabulate(&mut tables, &load_rows(rows, start, &mut copies));
                 add(&mut sums, &tables, &bits);
             },
         );
@@ -116,7 +116,7 @@ fn products(
 /// Returns [`TOGETHER`] words of each row from `start` on. Words beyond the end of a row, and words
 /// of missing rows, are zero.
 #[inline(always)]
-fn gather<'a>(
+fn load_rows<'a>(
     rows: &[&'a [u64]],
     start: usize,
     copies: &'a mut [[u64; TOGETHER]; LANES],
@@ -128,7 +128,7 @@ fn gather<'a>(
             return &*copy;
         };
         for line in (0..TOGETHER).step_by(SQUARE) {
-            ahead(row, start + AHEAD + line);
+            prefetch(row, start + AHEAD + line);
         }
         match row[start..].first_chunk() {
             Some(whole) => whole,
@@ -150,8 +150,8 @@ fn tabulate(tables: &mut Tables, rows: &[&[u64; TOGETHER]; LANES]) {
                 let words = rows[group * SQUARE + row][at * SQUARE..].first_chunk();
                 *words.expect("a square's words")
             });
-            for (words, turned) in words.iter_mut().zip(&turn(square)) {
-                words[group * SQUARE..][..SQUARE].copy_from_slice(turned);
+            for (words, transposed) in words.iter_mut().zip(&transpose(square)) {
+                words[group * SQUARE..][..SQUARE].copy_from_slice(transposed);
             }
         }
         for (table, words) in tables.iter_mut().zip(words.chunks_exact(SUBSET)) {
@@ -169,7 +169,7 @@ fn tabulate(tables: &mut Tables, rows: &[&[u64; TOGETHER]; LANES]) {
 
 /// Transposes a square: exchanges single words, then pairs, then halves.
 #[inline(always)]
-fn turn([a, b, c, d, e, f, g, h]: [Line; SQUARE]) -> [Line; SQUARE] {
+fn transpose([a, b, c, d, e, f, g, h]: [Line; SQUARE]) -> [Line; SQUARE] {
     let ([a, b], [c, d], [e, f], [g, h]) = (
         exchange::<1>(a, b),
         exchange::<1>(c, d),
@@ -217,7 +217,7 @@ fn exchange<const WIDTH: usize>(first: Line, second: Line) -> [Line; 2] {
 /// Prefetches the cache line of a row's word. Rows are read side by side, a few lines of each at a
 /// time, which is too little for the hardware prefetcher to detect the pattern.
 #[inline(always)]
-fn ahead(row: &[u64], at: usize) {
+fn prefetch(row: &[u64], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -16,10 +16,10 @@ pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) ->
     if channel.party() == owner {
         let payload =
             payload.ok_or_else(|| Error::misuse("the owner of a broadcast passes its bytes"))?;
-        tell(channel, payload)?;
+        announce(channel, payload)?;
         return Ok(payload.to_vec());
     }
-    told(channel, owner)
+    announced(channel, owner)
 }
 
 /// Sends each party's bytes to all parties in one round. Returns the bytes of every party, which
@@ -31,18 +31,18 @@ pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) ->
 /// `Misuse` for more than 1 MiB. `Peer` for a party that announces more.
 pub fn gather(channel: &mut Channel, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
     channel.begin_comparing("gather");
-    tell(channel, payload)?;
+    announce(channel, payload)?;
     let me = channel.party();
     let all = 0..channel.parties();
     all.map(|party| match party == me {
         true => Ok(payload.to_vec()),
-        false => told(channel, party),
+        false => announced(channel, party),
     })
     .collect()
 }
 
 /// Sends the length, then the bytes.
-fn tell(channel: &mut Channel, payload: &[u8]) -> Result<()> {
+fn announce(channel: &mut Channel, payload: &[u8]) -> Result<()> {
     if payload.len() > LIMIT {
         return Err(Error::misuse(format!(
             "a broadcast has at most {LIMIT} bytes, not {}",
@@ -61,15 +61,15 @@ fn tell(channel: &mut Channel, payload: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn told(channel: &mut Channel, owner: usize) -> Result<Vec<u8>> {
-    let announced = channel.receive(owner, 1)?[0];
-    let Some(length) = usize::try_from(announced)
+fn announced(channel: &mut Channel, owner: usize) -> Result<Vec<u8>> {
+    let bytes = channel.receive(owner, 1)?[0];
+    let Some(length) = usize::try_from(bytes)
         .ok()
         .filter(|length| *length <= LIMIT)
     else {
         return Err(channel.accuse(
             owner,
-            format!("it announced a broadcast of {announced} bytes; the limit is {LIMIT}"),
+            format!("it announced a broadcast of {bytes} bytes; the limit is {LIMIT}"),
         ));
     };
     if length == 0 {

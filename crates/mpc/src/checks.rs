@@ -293,13 +293,13 @@ fn combined(
                     })
                 });
                 pairs.push(pair);
-                owners.push((at, Asked::Each(inner)));
+                owners.push((at, Requested::Each(inner)));
                 continue;
             }
             for (number, weights) in drawn.iter().enumerate() {
                 factors.extend(weights.contract(&term.map, x, y));
                 pairs.push([factors.len() - 2, factors.len() - 1]);
-                owners.push((at, Asked::Combined(number)));
+                owners.push((at, Requested::Combined(number)));
             }
         }
         for (number, weights) in drawn.iter().enumerate() {
@@ -309,20 +309,20 @@ fn combined(
         weights.push(drawn);
     }
     let multiplied = checking.multiply(&factors, &pairs)?;
-    for ((at, asked), found) in owners.into_iter().zip(multiplied) {
+    for ((at, requested), found) in owners.into_iter().zip(multiplied) {
         let above = products[at]
             .1
             .shift
             .map_or(0, |shift| checking.above(shift));
         let above = residues::power_of_two(above);
         for one in 0..COMBINATIONS {
-            let sum = match asked {
-                Asked::Each(1) => weights[at][one].combine(|i| found[i]),
-                Asked::Each(inner) => {
+            let sum = match requested {
+                Requested::Each(1) => weights[at][one].combine(|i| found[i]),
+                Requested::Each(inner) => {
                     weights[at][one].combine(|i| sum_of(&found[i * inner..][..inner]))
                 }
-                Asked::Combined(number) if number == one => sum_of(&found),
-                Asked::Combined(_) => continue,
+                Requested::Combined(number) if number == one => sum_of(&found),
+                Requested::Combined(_) => continue,
             };
             let sums = &mut sums[COMBINATIONS * at + one];
             *sums = residues::add(*sums, residues::multiply(above, sum));
@@ -333,7 +333,7 @@ fn combined(
 
 /// The factors that are multiplied for a term.
 #[derive(Clone, Copy)]
-enum Asked {
+enum Requested {
     /// The operands, element by element. Each result is the sum of this many products.
     Each(usize),
     /// The contracted operands for the combination with this number.

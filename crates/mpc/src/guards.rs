@@ -199,7 +199,7 @@ pub fn reveal_bits(
 ///
 /// # Errors
 /// As [`reveal`].
-pub fn tell(
+pub fn report(
     protocol: &mut dyn Protocol,
     to: Recipient,
     flags: &[SharedFlag],

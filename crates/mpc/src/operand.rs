@@ -2,7 +2,7 @@
 
 use crate::Bits;
 use kernels::convolution::Convolution;
-use kernels::matrix::Lies;
+use kernels::matrix::Layout;
 use kernels::third::{ABOVE, Third};
 
 /// The name of an operand that is used again. The caller chooses it, the same in every party.
@@ -207,10 +207,10 @@ impl Bilinear {
         match *self {
             Self::Elementwise { .. } => crate::blocks::sum_of_products(out, terms),
             Self::Matrix { batch, m, k, n } => {
-                kernels::matrix::multiply_batch(out, batch, [m, k, n], Lies::Straight, terms)
+                kernels::matrix::multiply_batch(out, batch, [m, k, n], Layout::Straight, terms)
             }
             Self::ByTransposed { batch, m, k, n } => {
-                kernels::matrix::multiply_batch(out, batch, [m, k, n], Lies::Transposed, terms)
+                kernels::matrix::multiply_batch(out, batch, [m, k, n], Layout::Transposed, terms)
             }
             Self::Convolution(shape) => kernels::convolution::convolve(&shape, out, terms),
         }
@@ -223,10 +223,10 @@ impl Bilinear {
         match self {
             Self::Elementwise { .. } => false,
             Self::Matrix { m, k, n, .. } => {
-                kernels::matrix::is_blocked([*m, *k, *n], Lies::Straight)
+                kernels::matrix::is_blocked([*m, *k, *n], Layout::Straight)
             }
             Self::ByTransposed { m, k, n, .. } => {
-                kernels::matrix::is_blocked([*m, *k, *n], Lies::Transposed)
+                kernels::matrix::is_blocked([*m, *k, *n], Layout::Transposed)
             }
             Self::Convolution(shape) => kernels::convolution::is_blocked(shape),
         }
@@ -237,14 +237,14 @@ impl Bilinear {
     /// # Panics
     /// Unless the map [has thirds](Self::has_thirds) and the processor supports them.
     pub fn third(&self, third: Third, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
-        let matrix = |out: &mut [u64], batch, sizes, lies| {
-            kernels::matrix::third_of_batch(third, out, batch, sizes, lies, parts);
+        let matrix = |out: &mut [u64], batch, sizes, layout| {
+            kernels::matrix::third_of_batch(third, out, batch, sizes, layout, parts);
         };
         match *self {
             Self::Elementwise { .. } => panic!("no third of elementwise products"),
-            Self::Matrix { batch, m, k, n } => matrix(out, batch, [m, k, n], Lies::Straight),
+            Self::Matrix { batch, m, k, n } => matrix(out, batch, [m, k, n], Layout::Straight),
             Self::ByTransposed { batch, m, k, n } => {
-                matrix(out, batch, [m, k, n], Lies::Transposed);
+                matrix(out, batch, [m, k, n], Layout::Transposed);
             }
             Self::Convolution(shape) => kernels::convolution::third(third, &shape, out, parts),
         }

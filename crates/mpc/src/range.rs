@@ -151,12 +151,12 @@ impl Compared {
             .saturating_sub(carries.next_power_of_two().ilog2());
         let (width, room) = (self.width as u32, 64 - truncated);
         if width <= room {
-            let looked_at = Self {
+            let inspected = Self {
                 width: (width - dropped) as usize,
                 dropped: 0,
                 ..self
             };
-            return (looked_at, truncated + dropped);
+            return (inspected, truncated + dropped);
         }
         match dropped.min(room.saturating_sub(LEFT)) {
             0 => (Self::proved(64), 0),

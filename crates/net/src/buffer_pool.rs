@@ -21,12 +21,12 @@ pub(crate) struct BufferPool(Mutex<Kept>);
 struct Kept {
     memory: Vec<Vec<u64>>,
     /// Words that may be kept in addition to [`MOST`].
-    besides: usize,
+    extra: usize,
 }
 
 impl Kept {
     fn most(&self) -> usize {
-        MOST + self.besides
+        MOST + self.extra
     }
 
     /// Frees the memory that has waited longest, until the limit holds.
@@ -67,9 +67,9 @@ impl BufferPool {
     }
 
     /// Sets how many words are kept in addition to [`MOST`]; replaces the previous number.
-    pub(crate) fn keep(&self, besides: usize) {
+    pub(crate) fn keep(&self, extra: usize) {
         let mut kept = self.lock();
-        kept.besides = besides;
+        kept.extra = extra;
         kept.shrink();
     }
 

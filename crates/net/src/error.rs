@@ -102,7 +102,7 @@ pub enum PeerFault {
         lasted: Duration,
     },
     /// The party sent bytes that are not a frame.
-    NoFrame(FrameError),
+    NotAFrame(FrameError),
     /// The party sent data that cannot be deciphered.
     Undecipherable(String),
     /// The party uses more channels than the limit.

@@ -61,7 +61,7 @@ pub enum Kind {
     Goodbye,
     /// The programs of two parties differ. The payload holds a channel, a step's number and the
     /// sender's running hash at that step.
-    Standing,
+    StepHash,
     /// The sender's program has ended. The step's number is one more than that of its last step,
     /// whose name it has, and the running hash is that of all steps and their end.
     End,
@@ -73,7 +73,7 @@ pub enum Kind {
     /// The sender ends because another party has told it of a failure. The payload is as in an
     /// abort. The receiver will hear of the failure from that party itself, which may take longer
     /// than to see the sender's links end.
-    Heard,
+    ForwardedAbort,
 }
 
 /// One message between two parties.
@@ -294,11 +294,11 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         1 => Kind::Waiting,
         2 => Kind::Abort,
         3 => Kind::Goodbye,
-        4 => Kind::Standing,
+        4 => Kind::StepHash,
         5 => Kind::End,
         6 => Kind::Place,
         7 => Kind::Alive,
-        8 => Kind::Heard,
+        8 => Kind::ForwardedAbort,
         _ => return Err(FrameError::Header),
     };
     let piggyback = usize::from(bytes[7]);

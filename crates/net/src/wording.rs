@@ -217,7 +217,7 @@ impl PeerFault {
                 "it has accepted too little data for {} s: it stalls, or its machine or link is down",
                 seconds(lasted)
             ),
-            Self::NoFrame(error) => format!("it sent an invalid message: {}", error.text(voice)),
+            Self::NotAFrame(error) => format!("it sent an invalid message: {}", error.text(voice)),
             Self::Undecipherable(error) => format!("it sent an invalid message: {error}"),
             Self::TooManyChannels { most } => format!("it uses more than {most} channels"),
             Self::NoComparison => format!(
@@ -563,7 +563,7 @@ mod tests {
         };
         let peer = [
             PeerFault::Finished,
-            PeerFault::NoFrame(FrameError::Version { theirs: 6, ours: 7 }),
+            PeerFault::NotAFrame(FrameError::Version { theirs: 6, ours: 7 }),
             PeerFault::NoComparison,
             PeerFault::Flooded { timeout: second },
             PeerFault::Slow {

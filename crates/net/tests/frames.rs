@@ -17,11 +17,11 @@ fn frames() -> impl Strategy<Value = Frame> {
         Kind::Waiting,
         Kind::Abort,
         Kind::Goodbye,
-        Kind::Standing,
+        Kind::StepHash,
         Kind::End,
         Kind::Place,
         Kind::Alive,
-        Kind::Heard,
+        Kind::ForwardedAbort,
     ]);
     let name = "[a-zA-Z0-9 .:é]{0,40}";
     let payload = prop::collection::vec(any::<u64>(), 0..130);

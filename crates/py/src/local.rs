@@ -130,7 +130,7 @@ pub fn ring_matmul(
             slices[0],
             batch,
             [m, k, n],
-            kernels::matrix::Lies::Straight,
+            kernels::matrix::Layout::Straight,
             &[(a.words(), b.words())],
         )
     });

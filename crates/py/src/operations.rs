@@ -143,7 +143,7 @@ impl Session {
         let flags = shared(&flags);
         py.detach(|| {
             self.inner
-                .work(|protocol| guards::tell(protocol, to, &flags))
+                .work(|protocol| guards::report(protocol, to, &flags))
         })
         .map_err(|error| self.raise(error))
     }

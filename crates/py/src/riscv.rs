@@ -103,14 +103,14 @@ impl Given {
 }
 
 /// Fate of an output: whether it is kept shared; if not, to whom it is opened.
-type Becomes = (bool, Option<usize>);
+type OutputFate = (bool, Option<usize>);
 
 /// An opening: what was opened, to whom, and how many values.
 type Shown = (String, Option<usize>, u64);
 
 /// An output: its values, or this party's shares with their fraction bits, and the flags that they
 /// depend on.
-type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>, u8, Vec<Flag>);
+type OutputValues = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>, u8, Vec<Flag>);
 
 /// Result of a function: to whom it is opened, whether it is a float ("f"), an unsigned integer
 /// ("u") or a signed integer ("i"), and its bytes. The kind of an integer is empty if nothing is
@@ -120,9 +120,9 @@ type Returns = (Option<usize>, String, u8);
 /// Results for this party: the result or status, outputs, instructions, what was printed, what was
 /// opened, the waiting times in seconds by message, and which values that this party was to learn
 /// left their range.
-type Told = (
+type Results = (
     Option<u64>,
-    Vec<Had>,
+    Vec<OutputValues>,
     u64,
     Vec<u8>,
     Vec<Shown>,
@@ -133,7 +133,7 @@ type Told = (
 /// Options: functions whose branches are opened, objects that are oblivious, the limit of
 /// instructions, whether the program continues where secrets would stop it, and whether it is
 /// checked.
-type Said = (Vec<String>, Vec<String>, u64, bool, bool);
+type RunOptions = (Vec<String>, Vec<String>, u64, bool, bool);
 
 #[pymethods]
 impl Session {
@@ -149,9 +149,9 @@ impl Session {
         arrays: Vec<Py<Given>>,
         arguments: Vec<(String, u64)>,
         result: Option<Returns>,
-        outputs: Vec<(usize, Becomes)>,
-        options: Said,
-    ) -> PyResult<Told> {
+        outputs: Vec<(usize, OutputFate)>,
+        options: RunOptions,
+    ) -> PyResult<Results> {
         let session = &self.inner;
         let arrays: Vec<&Array> = arrays.iter().map(|array| &array.get().inner).collect();
         let computed = py.detach(|| {
@@ -170,7 +170,7 @@ impl Session {
                 arguments: &arguments,
                 result: result.map(|result| returned(session, result)).transpose()?,
                 outputs: &outputs?,
-                options: with(&options),
+                options: options_of(&options),
             };
             called.check(session.parties(), session.parts())?;
             session.work(|protocol| call(protocol, &called))
@@ -178,7 +178,7 @@ impl Session {
         let learned = computed.map_err(|error| raise_in(session, error))?;
         Ok((
             learned.result,
-            had(learned.outputs, learned.flags),
+            output_values(learned.outputs, learned.flags),
             learned.instructions,
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
@@ -195,9 +195,9 @@ impl Session {
         program: &Program,
         arguments: Vec<String>,
         inputs: Vec<Py<Given>>,
-        outputs: Vec<(String, u64, bool, Becomes)>,
-        options: Said,
-    ) -> PyResult<Told> {
+        outputs: Vec<(String, u64, bool, OutputFate)>,
+        options: RunOptions,
+    ) -> PyResult<Results> {
         let session = &self.inner;
         let inputs: Vec<&Array> = inputs.iter().map(|array| &array.get().inner).collect();
         let computed = py.detach(|| {
@@ -211,7 +211,7 @@ impl Session {
                 arguments: &arguments,
                 inputs: &inputs,
                 outputs: &outputs?,
-                options: with(&options),
+                options: options_of(&options),
             };
             asked.check(session.parties(), session.parts())?;
             session.work(|protocol| run(protocol, &asked))
@@ -219,7 +219,7 @@ impl Session {
         let learned = computed.map_err(|error| raise_in(session, error))?;
         Ok((
             Some(learned.status),
-            had(learned.outputs, learned.flags),
+            output_values(learned.outputs, learned.flags),
             learned.instructions,
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
@@ -229,7 +229,7 @@ impl Session {
     }
 }
 
-fn with((open_branches, oblivious, limit, passes_over, checked): &Said) -> Options<'_> {
+fn options_of((open_branches, oblivious, limit, passes_over, checked): &RunOptions) -> Options<'_> {
     Options {
         open_branches,
         oblivious,
@@ -242,7 +242,7 @@ fn with((open_branches, oblivious, limit, passes_over, checked): &Said) -> Optio
 /// Returns the fate of words; for floats `floats` has their bytes.
 fn fate(
     session: &::session::Session,
-    (is_kept, to): Becomes,
+    (is_kept, to): OutputFate,
     floats: Option<u64>,
 ) -> mpc::Result<Fate> {
     Ok(match floats {
@@ -260,7 +260,7 @@ fn recipient(session: &::session::Session, to: Option<usize>) -> mpc::Result<Rec
 
 fn returned(session: &::session::Session, (to, kind, bytes): Returns) -> mpc::Result<Returned> {
     let kind = match kind.as_str() {
-        "" => Kind::Untold,
+        "" => Kind::Undeclared,
         "u" => Kind::Integer(bytes, Signs::Unsigned),
         "i" => Kind::Integer(bytes, Signs::Signed),
         "f" => Kind::Float(bytes),
@@ -270,7 +270,7 @@ fn returned(session: &::session::Session, (to, kind, bytes): Returns) -> mpc::Re
     Ok(Returned { to, kind })
 }
 
-fn had(outputs: Vec<Learned>, flags: Vec<Vec<SharedFlag>>) -> Vec<Had> {
+fn output_values(outputs: Vec<Learned>, flags: Vec<Vec<SharedFlag>>) -> Vec<OutputValues> {
     let one = |(learned, flags): (Learned, Vec<SharedFlag>)| {
         let flags = flags.into_iter().map(Flag::of).collect();
         match learned {

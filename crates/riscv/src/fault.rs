@@ -9,7 +9,7 @@ use thiserror::Error;
 #[allow(missing_docs, reason = "the messages document it")]
 pub enum Fault {
     #[error("not a program for this machine: {0}")]
-    NoProgram(String),
+    InvalidProgram(String),
     #[error(
         "the program needs shared libraries, which this machine does not have: compile it with \
          -static"
@@ -194,7 +194,7 @@ pub enum Fault {
         "the output {name} has {size} bytes, not a multiple of {bytes}: give its type, as in \
          {name}=all:u8"
     )]
-    Unwhole { name: String, size: u64, bytes: u64 },
+    NotMultiple { name: String, size: u64, bytes: u64 },
     #[error("there is no function {0} in the program: keep it from being inlined or stripped")]
     NoFunction(String),
     #[error(
@@ -236,9 +236,9 @@ fn bytes_at(bytes: u64, address: u64) -> String {
 impl Fault {
     /// Builds the fault for a number that is known to lie outside its stated range.
     #[must_use]
-    pub fn not_between(said: Range) -> Self {
+    pub fn not_between(stated: Range) -> Self {
         let shown = |end: f64| format!("{end:?}");
-        Self::NotBetween(shown(said.least), shown(said.most))
+        Self::NotBetween(shown(stated.least), shown(stated.most))
     }
 
     /// Returns whether the program stops because of a secret.
@@ -273,7 +273,7 @@ impl Fault {
     /// Builds the fault for a part of the program's file that cannot be read.
     #[must_use]
     pub fn cut(what: &str) -> Self {
-        Self::NoProgram(format!(
+        Self::InvalidProgram(format!(
             "{what} cannot be read: the file is cut off or damaged; copy or link it again"
         ))
     }
@@ -302,7 +302,7 @@ mod tests {
     /// Returns the index of a cause. The compiler rejects a cause that is missing here.
     fn place(fault: &Fault) -> usize {
         match fault {
-            Fault::NoProgram(_) => 0,
+            Fault::InvalidProgram(_) => 0,
             Fault::Dynamic => 1,
             Fault::TooLarge { .. } => 2,
             Fault::TooMany { .. } => 3,
@@ -341,7 +341,7 @@ mod tests {
             Fault::Aborted => 36,
             Fault::Printed(_) => 37,
             Fault::NotWritten { .. } => 38,
-            Fault::Unwhole { .. } => 39,
+            Fault::NotMultiple { .. } => 39,
             Fault::NoFunction(_) => 40,
             Fault::NoObject(_) => 41,
             Fault::NoMain(_) => 42,
@@ -401,7 +401,7 @@ mod tests {
                 name: "f".to_owned(),
                 status: 0,
             },
-            Fault::Unwhole {
+            Fault::NotMultiple {
                 name: "f".to_owned(),
                 size: 9,
                 bytes: 8,
@@ -415,13 +415,15 @@ mod tests {
             Fault::not_between(Range::one(0.5)),
         ];
         for fault in &all {
-            let said = fault.to_string();
-            let remedy = said.split_once(": ").or_else(|| said.split_once("; "));
-            let (_, remedy) = remedy.unwrap_or_else(|| panic!("no remedy: {said}"));
-            assert!(remedy.contains(' '), "no remedy: {said}");
+            let message = fault.to_string();
+            let remedy = message
+                .split_once(": ")
+                .or_else(|| message.split_once("; "));
+            let (_, remedy) = remedy.unwrap_or_else(|| panic!("no remedy: {message}"));
+            assert!(remedy.contains(' '), "no remedy: {message}");
         }
         let mut places: Vec<usize> = all.iter().map(place).collect();
-        // `NoProgram` and `OnSide` carry a message that states its own remedy.
+        // `InvalidProgram` and `OnSide` carry a message that states its own remedy.
         places.extend([0, 19]);
         places.sort_unstable();
         assert_eq!(places, (0..47).collect::<Vec<_>>());
@@ -433,8 +435,8 @@ mod tests {
             (0x1234_8000, "0x8000 is not an instruction"),
             (u32::MAX, "0xffffffff is not an instruction"),
         ] {
-            let said = Fault::Unknown(word).to_string();
-            assert!(said.starts_with(begins), "{said}");
+            let message = Fault::Unknown(word).to_string();
+            assert!(message.starts_with(begins), "{message}");
         }
         let limit = Fault::Limit(8).to_string();
         assert!(limit.contains("--limit"), "{limit}");

@@ -252,15 +252,15 @@ unsafe fn run(keys: &Vaes512, words: usize, work: &mut impl Work) {
         let keys = broadcast(keys);
         let mut word = 0;
         while words - word >= BATCH * WORDS {
-            some::<BATCH>(&keys, word, u8::MAX, work);
+            encrypt_registers::<BATCH>(&keys, word, u8::MAX, work);
             word += BATCH * WORDS;
         }
         while words - word >= WORDS {
-            some::<1>(&keys, word, u8::MAX, work);
+            encrypt_registers::<1>(&keys, word, u8::MAX, work);
             word += WORDS;
         }
         if word < words {
-            some::<1>(&keys, word, (1 << (words - word)) - 1, work);
+            encrypt_registers::<1>(&keys, word, (1 << (words - word)) - 1, work);
         }
     }
 }
@@ -344,7 +344,7 @@ unsafe fn round_key(keys: &Vaes512, round: usize) -> __m512i {
 /// The processor has AVX-512 F and vector AES, and the words exist.
 #[inline]
 #[target_feature(enable = "avx512f,vaes")]
-unsafe fn some<const N: usize>(
+unsafe fn encrypt_registers<const N: usize>(
     keys: &[__m512i; ROUNDS + 1],
     word: usize,
     mask: __mmask8,

@@ -23,7 +23,7 @@ const LARGE: usize = 1 << 20;
 
 /// The layout of the right operand of a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lies {
+pub enum Layout {
     /// k×n, row-major.
     Straight,
     /// Transposed: n×k, row-major, so that results are inner products of rows.
@@ -35,7 +35,7 @@ pub enum Lies {
 /// # Panics
 /// If a slice has the wrong length.
 pub fn multiply(out: &mut [u64], m: usize, k: usize, n: usize, terms: &[(&[u64], &[u64])]) {
-    multiply_batch(out, 1, [m, k, n], Lies::Straight, terms);
+    multiply_batch(out, 1, [m, k, n], Layout::Straight, terms);
 }
 
 /// Computes `batch` independent products of an m×k by a k×n matrix. Operands and results lie one
@@ -47,7 +47,7 @@ pub fn multiply_batch(
     out: &mut [u64],
     batch: usize,
     sizes: [usize; 3],
-    right: Lies,
+    right: Layout,
     terms: &[(&[u64], &[u64])],
 ) {
     multiply_with(backend(), out, batch, sizes, right, terms, None);
@@ -64,7 +64,7 @@ pub fn third_of_batch(
     out: &mut [u64],
     batch: usize,
     sizes: [usize; 3],
-    right: Lies,
+    right: Layout,
     parts: [(&[u64], &[u64]); 2],
 ) {
     assert!(is_blocked(sizes, right), "thirds are of blocked products");
@@ -81,10 +81,10 @@ pub fn thirds() -> Thirds {
 
 /// Returns whether a product of an m×k by a k×n matrix is multiplied block by block.
 #[must_use]
-pub fn is_blocked([m, _, n]: [usize; 3], right: Lies) -> bool {
+pub fn is_blocked([m, _, n]: [usize; 3], right: Layout) -> bool {
     let few = match right {
-        Lies::Straight => FEW_COLUMNS,
-        Lies::Transposed => FEW_ROWS,
+        Layout::Straight => FEW_COLUMNS,
+        Layout::Transposed => FEW_ROWS,
     };
     m > FEW_ROWS && n > few
 }
@@ -94,7 +94,7 @@ fn multiply_with(
     out: &mut [u64],
     batch: usize,
     [m, k, n]: [usize; 3],
-    right: Lies,
+    right: Layout,
     terms: &[(&[u64], &[u64])],
     third: Option<Third>,
 ) {
@@ -112,8 +112,8 @@ fn multiply_with(
             .map(|(a, b)| (&a[item * m * k..][..m * k], &b[item * k * n..][..k * n]))
             .collect();
         match right {
-            Lies::Straight => one(backend, out, [m, k, n], &terms, third),
-            Lies::Transposed => one_transposed(backend, out, [m, k, n], &terms, third),
+            Layout::Straight => one(backend, out, [m, k, n], &terms, third),
+            Layout::Transposed => one_transposed(backend, out, [m, k, n], &terms, third),
         }
     };
     if batch == 1 || m * k * n > LARGE {
@@ -131,7 +131,7 @@ fn one(
     third: Option<Third>,
 ) {
     let [m, k, n] = sizes;
-    if is_blocked(sizes, Lies::Straight) {
+    if is_blocked(sizes, Layout::Straight) {
         let row_major = |words| RowMajor { words, columns: n };
         return blocked(backend, out, sizes, terms, third, row_major);
     }
@@ -155,7 +155,7 @@ fn one_transposed(
     terms: &[(&[u64], &[u64])],
     third: Option<Third>,
 ) {
-    if !is_blocked(sizes, Lies::Transposed) {
+    if !is_blocked(sizes, Layout::Transposed) {
         return rows::by_rows(backend, out, sizes, terms);
     }
     let column_major = |words| ColumnMajor {

@@ -51,7 +51,7 @@ fn transposed_operands_give_the_same() {
                         &mut out,
                         1,
                         [m, k, n],
-                        Lies::Transposed,
+                        Layout::Transposed,
                         &other[..used],
                         None,
                     );
@@ -89,7 +89,7 @@ fn check_large([m, k, n]: [usize; 3]) {
                     &mut out,
                     1,
                     [m, k, n],
-                    Lies::Straight,
+                    Layout::Straight,
                     &terms,
                     None,
                 )
@@ -113,7 +113,7 @@ fn products_of_many_shapes() {
                         &mut out,
                         1,
                         [m, k, n],
-                        Lies::Straight,
+                        Layout::Straight,
                         &[(&a, &b)],
                         None,
                     );
@@ -144,20 +144,20 @@ fn terms_add_up_and_batches_are_independent() {
         .zip(&turned)
         .map(|((a, _), b)| (&a[..], &b[..]));
     let other: Vec<_> = other.collect();
-    for (right, lying) in [(Lies::Straight, &terms), (Lies::Transposed, &other)] {
-        check_batch(right, lying, &terms, [batch, m, k, n]);
+    for (right, stored) in [(Layout::Straight, &terms), (Layout::Transposed, &other)] {
+        check_batch(right, stored, &terms, [batch, m, k, n]);
     }
 }
 
 fn check_batch(
-    right: Lies,
-    lying: &[(&[u64], &[u64])],
+    right: Layout,
+    stored: &[(&[u64], &[u64])],
     terms: &[(&[u64], &[u64])],
     [batch, m, k, n]: [usize; 4],
 ) {
     for used in 0..=3 {
         let mut out = vec![7; batch * m * n];
-        multiply_batch(&mut out, batch, [m, k, n], right, &lying[..used]);
+        multiply_batch(&mut out, batch, [m, k, n], right, &stored[..used]);
         for item in 0..batch {
             let mut expected = vec![0u64; m * n];
             for (a, b) in &terms[..used] {
@@ -191,12 +191,12 @@ fn thirds_add_up_to_the_product() {
         return;
     };
     for ([batch, m, k, n], right) in [
-        ([1, 7, 1, 4], Lies::Straight),
-        ([3, 9, 257, 25], Lies::Straight),
-        ([1, 70, 600, 2 * 240 + 5], Lies::Straight),
-        ([1, 7, 300, 7], Lies::Transposed),
-        ([4, 33, 64, 48], Lies::Transposed),
-        ([2, 64, 0, 64], Lies::Transposed),
+        ([1, 7, 1, 4], Layout::Straight),
+        ([3, 9, 257, 25], Layout::Straight),
+        ([1, 70, 600, 2 * 240 + 5], Layout::Straight),
+        ([1, 7, 300, 7], Layout::Transposed),
+        ([4, 33, 64, 48], Layout::Transposed),
+        ([2, 64, 0, 64], Layout::Transposed),
     ] {
         let sizes = [m, k, n];
         assert!(is_blocked(sizes, right));
@@ -230,7 +230,7 @@ fn thirds_of_thin_products_are_refused() {
         &mut [0; 8],
         1,
         [2, 3, 4],
-        Lies::Straight,
+        Layout::Straight,
         parts,
     );
 }

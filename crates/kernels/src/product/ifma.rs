@@ -149,8 +149,8 @@ pub(super) unsafe fn multiply(
     // SAFETY: the processor has the required features.
     unsafe {
         match columns {
-            ..=WORDS => some::<1>(a, b, third, out),
-            _ => some::<2>(a, b, third, out),
+            ..=WORDS => multiply_vectors::<1>(a, b, third, out),
+            _ => multiply_vectors::<2>(a, b, third, out),
         }
     }
 }
@@ -160,7 +160,7 @@ pub(super) unsafe fn multiply(
 /// # Safety
 /// As for [`multiply`].
 #[target_feature(enable = "avx512f,avx512ifma,avx512vnni")]
-unsafe fn some<const VECTORS: usize>(
+unsafe fn multiply_vectors<const VECTORS: usize>(
     a: Panel<'_>,
     b: Panel<'_>,
     third: Option<Summand>,

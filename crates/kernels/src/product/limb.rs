@@ -83,9 +83,9 @@ pub(super) unsafe fn multiply(
     // SAFETY: the processor has the required features.
     unsafe {
         match columns.div_ceil(WORDS) {
-            ..=1 => some::<1>(a, b, summand, out),
-            2 => some::<2>(a, b, summand, out),
-            _ => some::<3>(a, b, summand, out),
+            ..=1 => multiply_vectors::<1>(a, b, summand, out),
+            2 => multiply_vectors::<2>(a, b, summand, out),
+            _ => multiply_vectors::<3>(a, b, summand, out),
         }
     }
 }
@@ -95,7 +95,12 @@ pub(super) unsafe fn multiply(
 /// # Safety
 /// As for [`multiply`].
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn some<const VECTORS: usize>(a: &[u64], b: &[u64], summand: Summand, out: &mut [u64]) {
+unsafe fn multiply_vectors<const VECTORS: usize>(
+    a: &[u64],
+    b: &[u64],
+    summand: Summand,
+    out: &mut [u64],
+) {
     let mut tile = [[_mm512_setzero_si512(); VECTORS]; ROWS];
     let a = rows_of::<_, ROWS>(a, b.len() / COLUMNS);
     for (at, b) in b.chunks_exact(COLUMNS).enumerate() {

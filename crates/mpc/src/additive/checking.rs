@@ -139,7 +139,7 @@ impl Checking for Additive {
 
     fn coins(&mut self, words: usize) -> Vec<u64> {
         let mut coins = vec![0; words];
-        self.judging(words).fill(0, &mut coins);
+        self.take_coins(words).fill(0, &mut coins);
         coins
     }
 }
@@ -275,7 +275,7 @@ impl Additive {
         let first = self.is_first();
         let (mut message, mut columns) = (Vec::new(), Vec::with_capacity(holds.len()));
         for hold in holds {
-            let (x, Guard { below, reach }) = (only(hold.x), looked_at(hold));
+            let (x, Guard { below, reach }) = (only(hold.x), guard_of(hold));
             let bits = reach - 1;
             let CrossWords { number, product } = self.supply.cross_words(bits, x.len())?;
             let offset = offset(below, first);
@@ -308,12 +308,12 @@ impl Additive {
         let (mut mine, mut theirs) = (&message[..], &theirs[..]);
         let mut tallies = Vec::with_capacity(holds.len());
         for (hold, columns) in holds.iter().zip(columns) {
-            let (x, Guard { below, reach }) = (only(hold.x), looked_at(hold));
+            let (x, Guard { below, reach }) = (only(hold.x), guard_of(hold));
             let (bits, offset) = (reach - 1, offset(below, first));
             let words = packed_words(x.len(), bits);
             let (own, opened) = (&mine[..words], &theirs[..words]);
             (mine, theirs) = (&mine[words..], &theirs[words..]);
-            let coins = self.judging(coins_of(x.len()));
+            let coins = self.take_coins(coins_of(x.len()));
             let mut tally = Tally::new(reach);
             let sums = Mutex::new(tally.sums);
             Column::spend(columns, |[number, product]| {
@@ -366,7 +366,7 @@ impl Additive {
     fn tallies_with_masks(&mut self, holds: &[Hold]) -> Result<Vec<Tally>> {
         let (mut hidden, mut columns) = (Hidden::none(), Vec::with_capacity(holds.len()));
         for hold in holds {
-            let (x, Guard { below, reach }) = (only(hold.x), looked_at(hold));
+            let (x, Guard { below, reach }) = (only(hold.x), guard_of(hold));
             let guards = self.supply.guards_of(below, reach, x.len())?;
             let (more, _) = Mask::hide([guards.a], |[mask]| {
                 let difference = |(x, mask): (&u64, &u64)| x.wrapping_sub(*mask);
@@ -380,7 +380,7 @@ impl Additive {
         let counted = |(hold, columns): (&Hold, GuardColumns)| {
             let (mine, others) = rest.split_at(hold.x[0].len());
             rest = others;
-            self.counted(looked_at(hold), mine, columns)
+            self.counted(guard_of(hold), mine, columns)
         };
         Ok(holds.iter().zip(columns).map(counted).collect())
     }
@@ -435,7 +435,7 @@ fn integers_of(
 }
 
 /// Returns which bits the guard of a hold looks at.
-fn looked_at(hold: &Hold) -> Guard {
+fn guard_of(hold: &Hold) -> Guard {
     let below = hold.width as u32 - 2;
     Guard {
         below,

@@ -59,7 +59,7 @@ pub(super) fn in_range(party: &mut Additive, tallies: &[&Tally]) -> Result<Bits>
     party
         .channel
         .begin_of("look at range guards", tallies.len(), &reaches);
-    let coins = party.judging(SUMS * tallies.len());
+    let coins = party.take_coins(SUMS * tallies.len());
     let mut factors = vec![0; SUMS * tallies.len()];
     coins.fill(0, &mut factors);
     // Word j of every tally and of the sum over all tallies, for each j in turn.
@@ -87,7 +87,7 @@ impl Additive {
     /// Computes the tally of numbers x, for which x − a is open.
     pub(super) fn counted(&mut self, guard: Guard, opened: &[u64], columns: GuardColumns) -> Tally {
         let n = opened.len();
-        let coins = self.judging(coins_of(n));
+        let coins = self.take_coins(coins_of(n));
         let (Guard { below, reach }, first) = (guard, self.is_first());
         let mut tally = Tally::new(reach);
         let sums = Mutex::new(tally.sums);
@@ -123,7 +123,7 @@ impl Additive {
 
     /// Takes the given number of words of the latest coins that were tossed. Before the first toss,
     /// takes words of the session's coins.
-    pub(super) fn judging(&mut self, words: usize) -> Reserved {
+    pub(super) fn take_coins(&mut self, words: usize) -> Reserved {
         let Party { coins, tossed, .. } = &mut *self.0;
         tossed.as_mut().unwrap_or(coins).reserve(words)
     }

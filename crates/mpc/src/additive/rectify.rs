@@ -41,8 +41,8 @@ pub(super) fn rectify(
     out: &mut [u64],
 ) -> Result<Option<Tally>> {
     let compared = compared.with_guards(party.supply.guards());
-    let (looked_at, dropped) = compared.of_summands(party.channel.parties(), 0);
-    let left_out = super::comparison::sign(party, x, looked_at, dropped)?.flipped(below);
+    let (inspected, dropped) = compared.of_summands(party.channel.parties(), 0);
+    let left_out = super::comparison::sign(party, x, inspected, dropped)?.flipped(below);
     let guard = Guard::of(compared);
     let parameters = guard.map_or([0; 2], |guard| [guard.below, guard.reach].map(u64::from));
     party.channel.begin_of("bit product", x.len(), &parameters);
@@ -59,11 +59,11 @@ pub(super) fn rectified_affine(
     out: &mut [u64],
 ) -> Result<Option<Tally>> {
     let compared = compared.with_guards(party.supply.guards());
-    let (looked_at, dropped) = compared.of_summands(2, sum.shift.bits());
-    let guard = Guard::of(compared).filter(|_| looked_at.is_guarded());
+    let (inspected, dropped) = compared.of_summands(2, sum.shift.bits());
+    let guard = Guard::of(compared).filter(|_| inspected.is_guarded());
     let mut parameters = sum.parameters();
     parameters.extend([
-        looked_at.width() as u64,
+        inspected.width() as u64,
         guard.map_or(0, |guard| guard.reach.into()),
         dropped.into(),
     ]);
@@ -75,7 +75,7 @@ pub(super) fn rectified_affine(
     let z = party.summed(sum)?;
     let truncation = party.begin_between_two(&z, sum.shift.bits())?;
     let shifted: Vec<u64> = z.iter().map(|z| z >> dropped).collect();
-    let leaves = party.begin_leaves(Wanted::Carry, &shifted, looked_at.width())?;
+    let leaves = party.begin_leaves(Wanted::Carry, &shifted, inspected.width())?;
     drop(shifted);
     party.0.round()?;
     let mut x = vec![0; z.len()];

@@ -52,33 +52,33 @@ pub(super) fn truncate(
     if party.channel.parties() > 2 {
         return party.truncate_split(x, shift, out);
     }
-    let anew = party.split_anew(x);
-    party.truncate_split(&anew, shift, out)
+    let rerandomized = party.rerandomize(x);
+    party.truncate_split(&rerandomized, shift, out)
 }
 
 impl Additive {
     /// Rerandomizes a sharing between two parties: x0 + κ, x1 − κ.
-    fn split_anew(&mut self, x: &[u64]) -> Vec<u64> {
+    fn rerandomize(&mut self, x: &[u64]) -> Vec<u64> {
         let first = self.is_first();
         let pair = self.pairs.iter_mut().flatten().next();
         let coins = pair.expect("the other party").reserve(x.len());
-        let mut anew = vec![0; x.len()];
+        let mut rerandomized = vec![0; x.len()];
         blocks::for_each(
-            [&mut anew],
+            [&mut rerandomized],
             [x],
             #[inline(always)]
-            |offset, [anew], [x]| {
-                coins.fill(offset, anew);
+            |offset, [rerandomized], [x]| {
+                coins.fill(offset, rerandomized);
                 for i in 0..x.len() {
-                    anew[i] = if first {
-                        x[i].wrapping_add(anew[i])
+                    rerandomized[i] = if first {
+                        x[i].wrapping_add(rerandomized[i])
                     } else {
-                        x[i].wrapping_sub(anew[i])
+                        x[i].wrapping_sub(rerandomized[i])
                     };
                 }
             },
         );
-        anew
+        rerandomized
     }
 
     /// Truncates x as part of the step that is under way. Two parties must have shared x uniformly.

@@ -85,7 +85,7 @@ impl<A> Expected<A> {
     }
 
     /// Returns the masks that were to be kept, of products that were never taken.
-    pub fn masks_in_vain(self) -> Vec<Name> {
+    pub fn untaken_masks(self) -> Vec<Name> {
         let jobs = self.products.into_iter().map(|(job, _)| job);
         jobs.flat_map(|job| job.kept()).collect()
     }

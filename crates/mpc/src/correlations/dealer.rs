@@ -232,8 +232,8 @@ impl Dealer {
             let corrected = job.corrected(party, parties);
             let shares = expand(stream, &derived);
             for ((total, share), sized) in totals.iter_mut().zip(shares).zip(&derived) {
-                let mut share = sized.0.loose(share, sized.1);
-                for range in loose_places(sized, &corrected) {
+                let mut share = sized.0.unpacked(share, sized.1);
+                for range in unpacked_ranges(sized, &corrected) {
                     share[range].fill(0);
                 }
                 sized.0.group().subtract(total, &share);
@@ -321,7 +321,7 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
 }
 
 /// Returns the ranges of these elements in an unpacked column: one in each plane, if it has planes.
-fn loose_places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<usize>> {
+fn unpacked_ranges((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<usize>> {
     match shape {
         Shape::Words(_) | Shape::Packed(_) | Shape::Residues => vec![elements.clone()],
         Shape::Planes(planes) => (0..*planes)
@@ -353,8 +353,8 @@ fn packed(column: &[u64], sized: &SizedColumn, elements: &Range<usize>) -> Vec<u
         Shape::Words(bits) | Shape::Packed(bits) => pack(bits),
         Shape::Residues => pack(residues::BITS),
         Shape::Planes(_) => {
-            let places = loose_places(sized, elements);
-            places
+            let ranges = unpacked_ranges(sized, elements);
+            ranges
                 .into_iter()
                 .flat_map(|range| &column[range])
                 .copied()
@@ -375,7 +375,7 @@ fn correct(column: &mut [u64], sized: &SizedColumn, elements: &Range<usize>, wor
         }
         Shape::Planes(_) => {
             let mut rest = words;
-            for range in loose_places(sized, elements) {
+            for range in unpacked_ranges(sized, elements) {
                 let (now, after) = rest.split_at(range.len());
                 column[range].copy_from_slice(now);
                 rest = after;

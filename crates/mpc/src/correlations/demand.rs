@@ -73,7 +73,7 @@ impl Demand {
     /// # Errors
     /// `Setup`, naming the line.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = |line: usize, what: &str| {
+        let error_in_line = |line: usize, what: &str| {
             Error::setup(format!(
                 "line {line} of the demand {what}; make it again with `tacit run --record`"
             ))
@@ -82,9 +82,9 @@ impl Demand {
         let (version, ahead) = lines
             .next()
             .and_then(parse_title)
-            .ok_or_else(|| wrong(1, "is not its title"))?;
+            .ok_or_else(|| error_in_line(1, "is not its title"))?;
         if !(VERSION..=GUARDED).contains(&version) {
-            return Err(wrong(
+            return Err(error_in_line(
                 1,
                 &format!("says version {version}, but this release reads {VERSION} to {GUARDED}"),
             ));
@@ -96,14 +96,14 @@ impl Demand {
                 .map(|word| u64::from_str_radix(word, 16).ok())
                 .collect::<Option<Vec<u64>>>()
                 .filter(|words| words.len() <= ENCODED)
-                .ok_or_else(|| wrong(at + 2, "is not a row of hexadecimal numbers"))?;
+                .ok_or_else(|| error_in_line(at + 2, "is not a row of hexadecimal numbers"))?;
             words.resize(ENCODED, 0);
             let job = Job::decode(&words)
                 .ok()
                 .filter(|job| job.version() <= version)
-                .ok_or_else(|| wrong(at + 2, "is not a valid job"))?;
+                .ok_or_else(|| error_in_line(at + 2, "is not a valid job"))?;
             if demand.jobs.len() == MOST_JOBS {
-                return Err(wrong(at + 2, "is one job too many"));
+                return Err(error_in_line(at + 2, "is one job too many"));
             }
             demand.jobs.push(job);
         }

@@ -164,7 +164,7 @@ impl Shape {
     }
 
     /// Unpacks a column, so that each packed number has a word of its own.
-    pub fn loose(self, column: Vec<u64>, n: usize) -> Vec<u64> {
+    pub fn unpacked(self, column: Vec<u64>, n: usize) -> Vec<u64> {
         match self {
             Self::Words(_) | Self::Planes(_) | Self::Residues => column,
             Self::Packed(bits) => {
@@ -308,10 +308,10 @@ impl Kind {
             }
             Self::CrossWords { bits } => {
                 let n = 64 * free[0].len() / bits as usize;
-                let loose = |column: &Vec<u64>| Shape::Packed(bits).loose(column.clone(), n);
+                let unpacked = |column: &Vec<u64>| Shape::Packed(bits).unpacked(column.clone(), n);
                 vec![products(
-                    &loose(&free[0]),
-                    &loose(&free[1]),
+                    &unpacked(&free[0]),
+                    &unpacked(&free[1]),
                     u64::wrapping_mul,
                 )]
             }

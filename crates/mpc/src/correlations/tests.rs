@@ -75,12 +75,12 @@ fn totals(job: &Job, shares: &[&Vec<Vec<u64>>]) -> Vec<Vec<u64>> {
     let shapes = [free, derived].concat();
     assert!(shares.iter().all(|share| share.len() == shapes.len()));
     let total = |(at, (shape, n)): (usize, &(Shape, usize))| {
-        let mut loose = shares.iter().map(|share| {
+        let mut unpacked = shares.iter().map(|share| {
             assert_eq!(share[at].len(), shape.words(*n));
-            shape.loose(share[at].clone(), *n)
+            shape.unpacked(share[at].clone(), *n)
         });
-        let mut sum = loose.next().unwrap();
-        loose.for_each(|share| shape.group().add(&mut sum, &share));
+        let mut sum = unpacked.next().unwrap();
+        unpacked.for_each(|share| shape.group().add(&mut sum, &share));
         if let Shape::Words(bits) | Shape::Packed(bits) = shape {
             sum.iter_mut().for_each(|word| *word &= low(*bits));
         }

@@ -234,7 +234,7 @@ impl BitProduct<'_> {
         if n > 0 {
             let mut message = protocol.channel.memory(n);
             let (k20, q) = (&self.masks[2].with_next, self.fields * field(n));
-            worked_out(
+            compute_and_mask(
                 [
                     &mut message,
                     &mut first[role_2.clone()],
@@ -254,7 +254,7 @@ impl BitProduct<'_> {
             let theirs = protocol.channel.receive(before, self.fields * n)?;
             let mut message = protocol.channel.memory(n);
             let k01 = &self.masks[1].with_previous;
-            worked_out(
+            compute_and_mask(
                 [
                     &mut message,
                     &mut first[role_1.clone()],
@@ -317,7 +317,7 @@ fn two_masks(masks: &Reserved, n: usize, offset: usize, first: &mut [u64], secon
 /// Computes a message from both components of x and then masks it, block by block. Without x, the
 /// other outputs hold these components, and masking overwrites them.
 #[inline(always)]
-fn worked_out(
+fn compute_and_mask(
     outputs: [&mut [u64]; 3],
     x: Option<Pair>,
     write: impl Fn(usize, &mut [u64], [&[u64]; 2], &mut Kept) + Sync,

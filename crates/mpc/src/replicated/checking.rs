@@ -177,7 +177,7 @@ impl Checking for Replicated {
 
     fn coins(&mut self, words: usize) -> Vec<u64> {
         let mut coins = vec![0; words];
-        self.judging(words).fill(0, &mut coins);
+        self.take_coins(words).fill(0, &mut coins);
         coins
     }
 }

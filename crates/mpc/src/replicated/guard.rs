@@ -63,7 +63,7 @@ pub(super) fn in_range(party: &mut Replicated, tallies: &[&Tally]) -> Result<Bit
         .begin_of("look at range guards", tallies.len(), &reaches);
     let sums = tallies.iter().flat_map(|tally| tally.sums);
     let [first, second] = party.share_of_sum(sums.collect())?;
-    let coins = party.judging(PARITIES * first.len());
+    let coins = party.take_coins(PARITIES * first.len());
     let mut factors = vec![0; PARITIES * first.len()];
     coins.fill(0, &mut factors);
     let parities = |known: &dyn Fn(usize) -> u64| {
@@ -113,14 +113,14 @@ impl Replicated {
             dropped,
             ranges,
             masks,
-            coins: self.judging(field(coins)),
+            coins: self.take_coins(field(coins)),
             tally: Tally::new(reach),
         }
     }
 
     /// Takes the given number of words of the latest coins that were tossed. Before the first toss,
     /// takes words of the session's coins.
-    pub(super) fn judging(&mut self, words: usize) -> Reserved {
+    pub(super) fn take_coins(&mut self, words: usize) -> Reserved {
         let Party { common, tossed, .. } = &mut *self.0;
         Stream::reserve(tossed.as_mut().unwrap_or(common), words)
     }

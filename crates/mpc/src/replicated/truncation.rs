@@ -67,7 +67,7 @@ pub(super) fn truncate(party: &mut Replicated, x: Pair, shift: Shift, out: PairM
         .channel
         .begin_of("truncate", n, &[u64::from(shift.bits())]);
     let [first, second] = out;
-    party.split_anew(x, first);
+    party.rerandomize(x, first);
     let mut truncation = party.truncation(n, shift, [first, second]);
     truncation.open(party)?;
     truncation.help(party)?;
@@ -81,7 +81,7 @@ pub(super) fn truncate(party: &mut Replicated, x: Pair, shift: Shift, out: PairM
 impl Replicated {
     /// Rerandomizes x: x0 + x1 + κ where this party plays role 0, x2 − κ where it plays roles 1
     /// and 2.
-    fn split_anew(&mut self, [first, second]: Pair, out: &mut [u64]) {
+    fn rerandomize(&mut self, [first, second]: Pair, out: &mut [u64]) {
         let coins = self.coins(first.len());
         let [role_0, role_1, role_2] = self.ranges(first.len());
         blocks::for_each(

@@ -1,6 +1,6 @@
 //! Blocks at the start of a file, and the keys.
 
-use super::{Header, LONGEST_NOTE, damaged, wrong};
+use super::{Header, LONGEST_NOTE, damaged, error_at};
 use crate::Result;
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce, Tag};
@@ -214,7 +214,7 @@ pub fn decode_head(secret: &[u8], block: &[u8; BLOCK], path: &Path) -> Result<(H
     let mut fields = Fields(&head[MAGIC.len()..]);
     let version = fields.u32();
     if version != VERSION {
-        return Err(wrong(
+        return Err(error_at(
             path,
             &format!(
                 "a correlation file of version {version}, but this release reads version \
@@ -229,7 +229,7 @@ pub fn decode_head(secret: &[u8], block: &[u8; BLOCK], path: &Path) -> Result<(H
     let (keys, mac) = Keys::derive(secret, &head, &header);
     if mac != expected {
         let (party, parties) = (header.party, header.parties);
-        return Err(wrong(
+        return Err(error_at(
             path,
             &format!(
                 "sealed with another key; it says that it was made for party {party} of {parties}: \
@@ -257,7 +257,7 @@ fn decode_header(fields: &mut Fields<'_>) -> Option<Header> {
         ahead,
         note,
     };
-    header.mistake().is_none().then_some(header)
+    header.invalid_reason().is_none().then_some(header)
 }
 
 /// Reads a block.

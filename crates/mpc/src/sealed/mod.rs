@@ -108,7 +108,7 @@ pub struct Header {
 
 impl Header {
     /// Returns why the header is invalid, if it is.
-    fn mistake(&self) -> Option<String> {
+    fn invalid_reason(&self) -> Option<String> {
         let (party, parties, runs) = (self.party, self.parties, self.runs);
         if party >= parties {
             Some(format!("there is no party {party} among {parties}"))
@@ -125,14 +125,14 @@ impl Header {
     }
 }
 
-fn wrong(path: &Path, reason: &str) -> Error {
+fn error_at(path: &Path, reason: &str) -> Error {
     Error::setup(format!("{}: {reason}", path.display()))
 }
 
 /// Returns the error of a file whose content is not what was written. `place` is, for example, "in
 /// its index".
 fn damaged(path: &Path, place: &str) -> Error {
-    wrong(
+    error_at(
         path,
         &format!("damaged or tampered with {place}; {MAKE_NEW}"),
     )
@@ -152,9 +152,9 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     use rustix::fs::{FlockOperation, flock};
     flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
         if error == rustix::io::Errno::WOULDBLOCK {
-            wrong(path, BUSY)
+            error_at(path, BUSY)
         } else {
-            wrong(
+            error_at(
                 path,
                 "cannot be locked; put it on a file system that supports locks",
             )

@@ -5,7 +5,7 @@ use super::counter::{Count, Counter};
 use super::writer::{ENTRY, FINISH};
 use super::{
     CHUNK, CHUNK_HEAD, Header, LAST, LONGEST_DESCRIPTOR, MAKE_NEW, MOST_WORDS, TAG, check_secret,
-    damaged, lock, wrong,
+    damaged, error_at, lock,
 };
 use crate::{Error, Result};
 use net::{Process, cause};
@@ -69,13 +69,13 @@ impl Reader {
     pub fn open(path: &Path, secret: &[u8]) -> Result<Self> {
         check_secret(secret)?;
         let unreadable =
-            |error: io::Error| wrong(path, &format!("cannot be read: {}", cause(&error)));
+            |error: io::Error| error_at(path, &format!("cannot be read: {}", cause(&error)));
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
             .open(path)
             .map_err(|error| {
-                wrong(
+                error_at(
                     path,
                     &format!(
                         "cannot be opened: {}; name a file that this user may read and write, since its use \
@@ -141,13 +141,13 @@ impl Reader {
     pub fn check_party(&self, party: u32, parties: u32) -> Result<()> {
         let (whose, of) = (self.header.party, self.header.parties);
         if whose != party {
-            return Err(wrong(
+            return Err(error_at(
                 &self.path,
                 &format!("made for party {whose}, this is party {party}; use its own file"),
             ));
         }
         if of != parties {
-            return Err(wrong(
+            return Err(error_at(
                 &self.path,
                 &format!("made for {of} parties, these are {parties}; {MAKE_NEW}"),
             ));
@@ -183,10 +183,10 @@ impl Reader {
             } else {
                 format!("exhausted: it has {runs} runs, and run {run} is wanted; {MAKE_NEW}")
             };
-            return Err(wrong(&self.path, &reason));
+            return Err(error_at(&self.path, &reason));
         }
         if run < count.used {
-            return Err(wrong(
+            return Err(error_at(
                 &self.path,
                 &format!(
                     "run {run} is used already: each correlation is used once; the next is run {}",
@@ -205,7 +205,7 @@ impl Reader {
             .write(self.file.get_mut(), &self.keys, count)
             .and_then(|()| self.file.seek(SeekFrom::Start(at)))
             .map_err(|error| {
-                wrong(
+                error_at(
                     &self.path,
                     &format!(
                         "cannot record that run {run} is used: {}; the run is lost",
@@ -251,7 +251,7 @@ impl Reader {
                 &self.path,
                 &format!("at record {} of run {}", position.record, position.run),
             )),
-            Err(Failure::Io(error)) => Err(wrong(
+            Err(Failure::Io(error)) => Err(error_at(
                 &self.path,
                 &format!("cannot be read: {}", cause(&error)),
             )),
@@ -317,7 +317,7 @@ impl Reader {
 }
 
 fn unfinished(path: &Path) -> Error {
-    wrong(
+    error_at(
         path,
         "was not finished: making it was interrupted, or it was cut off; delete it and make new \
          correlations with `tacit correlations make`",
@@ -327,7 +327,7 @@ fn unfinished(path: &Path) -> Error {
 fn check_kind(file: &mut File, regular: bool, path: &Path) -> Result<()> {
     let mut magic = [0; MAGIC.len()];
     if !regular || file.read_exact(&mut magic).is_err() || magic != *MAGIC {
-        return Err(wrong(
+        return Err(error_at(
             path,
             "not a correlation file; name one that `tacit correlations make` made",
         ));

@@ -3,7 +3,8 @@
 use super::blocks::{self, BLOCK, DATA, Keys, Place};
 use super::counter::{self, Count};
 use super::{
-    BUSY, CHUNK, CHUNK_HEAD, Header, LAST, LONGEST_DESCRIPTOR, MOST_WORDS, TAG, check_secret, wrong,
+    BUSY, CHUNK, CHUNK_HEAD, Header, LAST, LONGEST_DESCRIPTOR, MOST_WORDS, TAG, check_secret,
+    error_at,
 };
 use crate::{Error, Result};
 use net::writing::{self, Unfinished};
@@ -49,8 +50,8 @@ impl Writer {
     /// `Setup` if the file exists or cannot be created; `Misuse` for an invalid header.
     pub fn create(path: &Path, secret: &[u8], header: &Header) -> Result<Self> {
         check_secret(secret)?;
-        if let Some(mistake) = header.mistake() {
-            return Err(Error::misuse(format!("correlations to make: {mistake}")));
+        if let Some(reason) = header.invalid_reason() {
+            return Err(Error::misuse(format!("correlations to make: {reason}")));
         }
         let salt = kernels::stream::random_key()?;
         let made = Unfinished::create(path, 0o600);
@@ -219,13 +220,13 @@ impl Writer {
             self.unfinished = None;
             let (reason, remedy) = writing::why(&error, &self.path, "make it again");
             let reason = format!("cannot be written: {reason}; no part of it is left: {remedy}");
-            wrong(&self.path, &reason)
+            error_at(&self.path, &reason)
         })
     }
 
     fn check_whole(&self) -> Result<()> {
         if self.failed {
-            return Err(wrong(
+            return Err(error_at(
                 &self.path,
                 "could not be written; no part of it is left: make it again",
             ));
@@ -247,14 +248,14 @@ impl Writer {
 
 fn not_made(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::AlreadyExists => wrong(
+        io::ErrorKind::AlreadyExists => error_at(
             path,
             "exists already; use it up, delete it, or name another",
         ),
-        io::ErrorKind::WouldBlock => wrong(path, BUSY),
+        io::ErrorKind::WouldBlock => error_at(path, BUSY),
         _ => {
             let (reason, remedy) = writing::why(error, path, "check its folder and its rights");
-            wrong(path, &format!("cannot be made: {reason}; {remedy}"))
+            error_at(path, &format!("cannot be made: {reason}; {remedy}"))
         }
     }
 }

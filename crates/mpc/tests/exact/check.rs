@@ -312,7 +312,7 @@ impl Experiment {
 
     /// Compares protocol and functionality. Returns how many runs were examined.
     pub fn check(&self, coalition: Holders, mutation: Mutation) -> Result<usize, Failure> {
-        let mut looked_at = 0;
+        let mut examined = 0;
         for (words, inputs) in self.inputs.all(coalition) {
             let words = &words;
             let chosen = self.chooses_coins.then_some(Chosen { coalition, words });
@@ -320,7 +320,7 @@ impl Experiment {
             for inputs in inputs {
                 let real = self.runs(self.protocol, &inputs, coalition, mutation, chosen);
                 let ideal = self.runs(self.ideal, &inputs, 0, Mutation::None, None);
-                looked_at += real.seen.len();
+                examined += real.seen.len();
                 let mut both = real.shape.iter().zip(&ideal.shape);
                 assert!(
                     both.all(|(real, ideal)| real.0 == ideal.0 && real.1 & ideal.1 == ideal.1),
@@ -333,7 +333,7 @@ impl Experiment {
                 self.simulated(&mut simulator, coalition, own, &real, &ideal)?;
             }
         }
-        Ok(looked_at)
+        Ok(examined)
     }
 
     /// Returns whether the views are those that the simulator makes up for inputs with the same

@@ -62,11 +62,11 @@ fn fit(protocol: &str, layers: &[Vec<u64>], reach: u32) -> Vec<u64> {
             Ok(tally.expect("a guard"))
         });
         let tallies = tallies.collect::<Result<Vec<Tally>>>()?;
-        looked_at(p, &tallies)
+        judged(p, &tallies)
     }))
 }
 
-fn looked_at(p: &mut dyn Protocol, tallies: &[Tally]) -> Result<Vec<u64>> {
+fn judged(p: &mut dyn Protocol, tallies: &[Tally]) -> Result<Vec<u64>> {
     let fit = p.in_range(&tallies.iter().collect::<Vec<_>>())?;
     let plane = p.reveal_bits(&fit, Recipient::All)?.expect("all learn it");
     Ok((0..=tallies.len()).map(|at| bit(&plane, at)).collect())
@@ -137,7 +137,7 @@ pub fn looks_do_not_cancel(protocol: &str) {
             let mine = |sums: [u64; SUMS]| if p.party() == 0 { sums } else { [0; SUMS] };
             let [one, other] = pair.map(mine);
             let tallies = [one, [0; SUMS], other].map(|sums| Tally::of(reach, sums));
-            looked_at(p, &tallies)
+            judged(p, &tallies)
         }));
         assert_eq!(found, [0, 1, 0, 0], "{pair:?}");
     }

@@ -263,13 +263,13 @@ pub fn flags_stop_what_depends_on_them(protocol: &str) {
             told.push(guards::reveal_bits(p, &negative, to, &bad)?);
             told.push(guards::reveal(p, &y, to, &both)?);
             told.push(guards::reveal(p, &y, to, &[])?);
-            told.push((None, guards::tell(p, to, &both)?));
+            told.push((None, guards::report(p, to, &both)?));
         }
         for _ in 0..2 {
             told.push(guards::reveal(p, &y, all, &good)?);
             told.push(guards::reveal(p, &x, all, &both)?);
             told.push(guards::reveal_bits(p, &negative, all, &bad)?);
-            told.push((None, guards::tell(p, all, &both)?));
+            told.push((None, guards::report(p, all, &both)?));
         }
         // After all know the flag, also for one receiver.
         told.push(guards::reveal(p, &x, one(0), &bad)?);
@@ -345,7 +345,7 @@ pub fn flags_without_an_answer_say_why(protocol: &str) {
         let told = [
             guards::reveal(p, &x, Recipient::All, &flags).map(drop),
             guards::reveal(p, &x, Recipient::One(1), &flags).map(drop),
-            guards::tell(p, Recipient::All, &flags).map(drop),
+            guards::report(p, Recipient::All, &flags).map(drop),
             guards::checked(p, &x, &flags).map(drop),
             guards::bits(p, &flags).map(drop),
         ];

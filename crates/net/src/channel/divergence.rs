@@ -32,7 +32,7 @@ use super::Channel;
 use crate::agreement::Agreement;
 use crate::error::{Difference, Error, Place, Result};
 use crate::frame::{Frame, Kind};
-use crate::inbox::Standing;
+use crate::inbox::StepHash;
 use std::time::{Duration, Instant};
 
 /// Longest wait of a party that saw a difference for the answers that decide whose fault it is.
@@ -116,10 +116,10 @@ impl Channel {
     ///
     /// # Errors
     /// As [`Channel::compare_steps`].
-    pub(super) fn compare_places(&mut self) -> Result<()> {
+    pub(super) fn compare_step_reports(&mut self) -> Result<()> {
         let me = self.party();
         for peer in (0..self.parties()).filter(|peer| *peer != me) {
-            for place in self.shared.inbox.places(peer) {
+            for place in self.shared.inbox.step_reports(peer) {
                 self.compare_place(peer, &place)?;
             }
         }
@@ -253,26 +253,26 @@ impl Channel {
         let earlier = self.sequence.min(frame.sequence);
         let ours = self.step_log.at(earlier);
         let ours = ours.map_or(self.begun.value(), |ours| ours.parameters);
-        let ours = self.standing(earlier, ours);
-        let theirs = self.standing(frame.sequence, frame.parameters);
+        let ours = self.step_hash(earlier, ours);
+        let theirs = self.step_hash(frame.sequence, frame.parameters);
         if others.is_empty() || ours == theirs {
             return None;
         }
-        self.shared.tell_standing(ours);
+        self.shared.tell_step_hash(ours);
         let until = Instant::now() + VERDICT.min(self.shared.timeout);
         while inbox.failure().is_none() && Instant::now() < until {
             // Others may also be here, for a step of theirs.
             self.shared.answer();
-            let agree = |other: usize, with: Standing| {
-                [inbox.first(other, self.id), inbox.standing(other)].contains(&Some(with))
+            let agree = |other: usize, with: StepHash| {
+                [inbox.first(other, self.id), inbox.step_hash(other)].contains(&Some(with))
             };
             let with_us = |other: &usize| self.agreed >> other & 1 == 1 || agree(*other, ours);
             if others.iter().all(with_us) {
                 return Some(from);
             }
             // Decides by its message, or by its own report of the earlier step.
-            let word = inbox.standing(from).filter(|word| {
-                let at = |standing: &Standing| (standing.channel, standing.sequence);
+            let word = inbox.step_hash(from).filter(|word| {
+                let at = |step_hash: &StepHash| (step_hash.channel, step_hash.sequence);
                 at(word) == at(&ours) && *word != ours
             });
             let with_them = |other: &usize| {
@@ -286,8 +286,8 @@ impl Channel {
         None
     }
 
-    fn standing(&self, sequence: u64, parameters: u64) -> Standing {
-        Standing {
+    fn step_hash(&self, sequence: u64, parameters: u64) -> StepHash {
+        StepHash {
             channel: self.id,
             sequence,
             parameters,

@@ -99,7 +99,7 @@ impl Channel {
                 }
                 Arrival::Nothing => self.shared.answer(),
             }
-            self.compare_places()?;
+            self.compare_step_reports()?;
             let next = LONG.min(timeout / 8) + timeout * *asked / 4;
             if begun.elapsed() >= next {
                 self.ask();

@@ -558,7 +558,7 @@ impl Channel {
                     continue;
                 }
             }
-            self.compare_places()?;
+            self.compare_step_reports()?;
             self.compare_with_followed(from, &mut ended)?;
             if !is_told && Instant::now() >= since + LONG.min(timeout / 8) {
                 self.shared.tell_waiting(from);

@@ -60,13 +60,13 @@ impl Progress {
             && near >= at_slowest(coming.saturating_sub(self.timeout));
         let in_time = now - self.begun < self.timeout.saturating_mul(UNSEEN);
         let others = in_time && came - self.came >= enough;
-        let said = in_time && inbox.has_moved(self.from, self.timeout / 2, self.looked);
+        let reported = in_time && inbox.has_progressed(self.from, self.timeout / 2, self.looked);
         if seen || others {
-            shared.count_move();
+            shared.count_progress();
         }
         (self.looked, self.near, self.came) = (now, near, came);
-        self.unseen |= !seen && (others || said);
-        seen || others || said
+        self.unseen |= !seen && (others || reported);
+        seen || others || reported
     }
 
     /// Returns whether the wait has used up the time for progress that this party cannot see

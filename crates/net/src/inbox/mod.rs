@@ -41,14 +41,14 @@ struct State {
     peers: Vec<Peer>,
     failure: Option<Error>,
     /// The failure, if a peer reported it and this party has not passed it on yet.
-    heard: Option<Heard>,
+    report: Option<FailureReport>,
     /// A failure that a peer passed on, and that no member has reported first-hand yet.
-    rumour: Option<Heard>,
+    rumour: Option<FailureReport>,
     closed: bool,
 }
 
 /// A peer's report of a failure, in the form in which it is passed on.
-pub(crate) struct Heard {
+pub(crate) struct FailureReport {
     pub from: usize,
     pub blamed: usize,
     pub step: Arc<str>,
@@ -66,14 +66,14 @@ struct Peer {
     waits_for: Option<(usize, Instant)>,
     /// How often the message that the peer waits for has made progress, as the peer reports, and
     /// when it last reported more.
-    moves: u64,
-    moved: Option<Instant>,
+    progress: u64,
+    progressed: Option<Instant>,
     /// For each channel on which the peer has begun a step, its last report: of its latest step
     /// when it had waited for long, or of a step at which this party had waited.
-    places: HashMap<u16, Frame>,
+    step_reports: HashMap<u16, Frame>,
     /// Steps at which the peer reports to wait, not answered yet.
     asks: Vec<Frame>,
-    standing: Option<Standing>,
+    step_hash: Option<StepHash>,
     /// Whether this party has not yet reported its own running hash there.
     unanswered: bool,
     reading: Reading,
@@ -81,7 +81,7 @@ struct Peer {
 
 /// A peer's running hash at a step, for finding whose program differs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct StepHash {
     pub channel: u16,
     pub sequence: u64,
     pub parameters: u64,
@@ -112,7 +112,7 @@ impl Inbox {
             state: Mutex::new(State {
                 peers,
                 failure: None,
-                heard: None,
+                report: None,
                 rumour: None,
                 closed: false,
             }),
@@ -192,29 +192,29 @@ impl Inbox {
         }
     }
 
-    /// Returns the standing in the next message of a channel, if that message is here.
-    pub(crate) fn first(&self, from: usize, channel: u16) -> Option<Standing> {
+    /// Returns the running hash in the next message of a channel, if that message is here.
+    pub(crate) fn first(&self, from: usize, channel: u16) -> Option<StepHash> {
         let state = self.lock();
         let first = state.peers[from].queues.get(&channel)?.front()?;
-        Some(Standing {
+        Some(StepHash {
             channel,
             sequence: first.sequence,
             parameters: first.parameters,
         })
     }
 
-    /// Returns the standing that a peer last reported.
-    pub(crate) fn standing(&self, from: usize) -> Option<Standing> {
-        self.lock().peers[from].standing
+    /// Returns the running hash that a peer last reported.
+    pub(crate) fn step_hash(&self, from: usize) -> Option<StepHash> {
+        self.lock().peers[from].step_hash
     }
 
     /// Returns a step at which a peer asks for this party's running hash. Each request is returned
     /// once.
-    pub(crate) fn asked(&self) -> Option<Standing> {
+    pub(crate) fn asked(&self) -> Option<StepHash> {
         let mut state = self.lock();
         let mut peers = state.peers.iter_mut();
         peers.find_map(|peer| {
-            peer.standing
+            peer.step_hash
                 .filter(|_| std::mem::take(&mut peer.unanswered))
         })
     }
@@ -237,8 +237,8 @@ impl Inbox {
     }
 
     /// Takes the failure that a peer reported, once.
-    pub(crate) fn take_heard(&self) -> Option<Heard> {
-        self.lock().heard.take()
+    pub(crate) fn take_report(&self) -> Option<FailureReport> {
+        self.lock().report.take()
     }
 
     /// Ends the mesh because of a failure that a peer has passed on, if there is one. Returns that
@@ -282,8 +282,12 @@ impl Inbox {
     }
 
     /// Returns where a peer stood on each of its channels, as it reported after waiting for long.
-    pub(crate) fn places(&self, from: usize) -> Vec<Frame> {
-        self.lock().peers[from].places.values().cloned().collect()
+    pub(crate) fn step_reports(&self, from: usize) -> Vec<Frame> {
+        self.lock().peers[from]
+            .step_reports
+            .values()
+            .cloned()
+            .collect()
     }
 
     /// Returns where a peer's program ended, if its report of that is queued here.
@@ -322,7 +326,7 @@ impl Inbox {
 
     /// Returns whether `from`, or a member further down the chain, has reported progress after
     /// `since`. The chain follows reports, not older than `recent`, of which member each waits for.
-    pub(crate) fn has_moved(&self, from: usize, recent: Duration, since: Instant) -> bool {
+    pub(crate) fn has_progressed(&self, from: usize, recent: Duration, since: Instant) -> bool {
         let state = self.lock();
         let mut at = from;
         for _ in 0..state.peers.len() {
@@ -330,7 +334,7 @@ impl Inbox {
             let Some((target, _)) = peer.waits_for.filter(|(_, at)| at.elapsed() <= recent) else {
                 return false;
             };
-            if peer.moved.is_some_and(|moved| moved > since) {
+            if peer.progressed.is_some_and(|progressed| progressed > since) {
                 return true;
             }
             at = target;
@@ -366,10 +370,10 @@ impl Inbox {
 
 impl Peer {
     /// Keeps the peer's own report of a step.
-    fn stands(&mut self, place: Frame) {
-        let is_known = self.places.contains_key(&place.channel);
-        if is_known || self.places.len() < MOST_CHANNELS {
-            self.places.insert(place.channel, place);
+    fn keep_step_report(&mut self, place: Frame) {
+        let is_known = self.step_reports.contains_key(&place.channel);
+        if is_known || self.step_reports.len() < MOST_CHANNELS {
+            self.step_reports.insert(place.channel, place);
         }
     }
 }
@@ -406,30 +410,30 @@ impl State {
                 if is_member {
                     let now = Instant::now();
                     peer.waits_for = Some((target, now));
-                    let moves = frame.payload.get(1).copied().unwrap_or(0);
-                    if moves > peer.moves {
-                        (peer.moves, peer.moved) = (moves, Some(now));
+                    let progress = frame.payload.get(1).copied().unwrap_or(0);
+                    if progress > peer.progress {
+                        (peer.progress, peer.progressed) = (progress, Some(now));
                     }
-                    peer.stands(frame);
+                    peer.keep_step_report(frame);
                 }
             }
-            Kind::Place => self.peers[from].stands(frame),
+            Kind::Place => self.peers[from].keep_step_report(frame),
             // The thread that read it recorded that it came.
             Kind::Alive => {}
             Kind::Abort => {
-                let heard = Heard::of(from, &frame, inbox.roster);
-                self.believe(heard, inbox.roster);
+                let report = FailureReport::of(from, &frame, inbox.roster);
+                self.believe(report, inbox.roster);
             }
-            Kind::Heard => {
-                let heard = Heard::of(from, &frame, inbox.roster);
-                self.rumour.get_or_insert(heard);
+            Kind::ForwardedAbort => {
+                let report = FailureReport::of(from, &frame, inbox.roster);
+                self.rumour.get_or_insert(report);
             }
-            Kind::Standing => {
+            Kind::StepHash => {
                 let &[channel, sequence, parameters] = &frame.payload[..] else {
                     return;
                 };
                 let peer = &mut self.peers[from];
-                peer.standing = Some(Standing {
+                peer.step_hash = Some(StepHash {
                     channel: channel as u16,
                     sequence,
                     parameters,
@@ -443,13 +447,13 @@ impl State {
     }
 
     /// Ends the mesh because of a reported failure, unless it has ended.
-    fn believe(&mut self, heard: Heard, roster: Roster) {
+    fn believe(&mut self, report: FailureReport, roster: Roster) {
         self.end(|state| {
             if !state.is_over() {
-                let blamed = roster.name(heard.blamed);
-                let failure = Error::peer(blamed, &*heard.step, heard.reported(roster));
+                let blamed = roster.name(report.blamed);
+                let failure = Error::peer(blamed, &*report.step, report.fault(roster));
                 state.failure = Some(failure);
-                state.heard = Some(heard);
+                state.report = Some(report);
             }
         });
     }
@@ -476,7 +480,7 @@ fn held(frame: &Frame) -> usize {
     size_of::<Frame>() + 64 + frame.wire_bytes()
 }
 
-impl Heard {
+impl FailureReport {
     /// Reads a peer's abort. Its text is hostile: it is bounded, and freed of control characters.
     fn of(from: usize, frame: &Frame, roster: Roster) -> Self {
         let blamed = frame.payload.first().map_or(from, |party| *party as usize);
@@ -501,7 +505,7 @@ impl Heard {
 
     /// Returns the fault with its reason, and with the reporting member if that is not the one
     /// blamed.
-    pub(crate) fn reported(&self, roster: Roster) -> PeerFault {
+    pub(crate) fn fault(&self, roster: Roster) -> PeerFault {
         let reason = self.reason.clone();
         if self.blamed == self.from {
             return PeerFault::Said(reason);

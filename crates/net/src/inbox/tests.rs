@@ -154,12 +154,12 @@ fn where_a_peer_stands_is_kept_once_for_each_of_a_bounded_number_of_channels() {
                 inbox.deliver(1, place);
             }
         }
-        let places = inbox.places(1);
-        assert_eq!(places.len(), MOST_CHANNELS);
-        assert!(places.iter().all(|place| place.sequence == 1));
+        let reports = inbox.step_reports(1);
+        assert_eq!(reports.len(), MOST_CHANNELS);
+        assert!(reports.iter().all(|report| report.sequence == 1));
         assert_eq!(inbox.waits_for(1).map(|(party, _)| party), Some(0));
         inbox.deliver(1, frame(Kind::Waiting, 0, 0));
-        assert_eq!(inbox.places(1).len(), MOST_CHANNELS);
+        assert_eq!(inbox.step_reports(1).len(), MOST_CHANNELS);
     });
 }
 

@@ -109,7 +109,7 @@ impl Client {
                 number: at,
                 address: address.clone(),
                 own: (names.1, certificate.to_owned()),
-                tls: tls::visitor(theirs, &identity, names)?,
+                tls: tls::client_config(theirs, &identity, names)?,
                 connection: Mutex::default(),
                 traffic: Arc::clone(&traffic),
             })

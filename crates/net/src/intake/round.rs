@@ -91,7 +91,7 @@ pub enum Answer {
     /// The client may send the pieces.
     Wanted,
     /// The pieces are here already.
-    Here,
+    Complete,
     /// The client must wait until other submissions have arrived.
     Full,
 }
@@ -216,7 +216,7 @@ impl Round {
         self.fits(client, statement)?;
         if let Some(here) = self.whole().get(&client) {
             return if here.statement == *statement {
-                Ok(Answer::Here)
+                Ok(Answer::Complete)
             } else {
                 Err(format!(
                     "client {client} has submitted something else in round {}; only the first submission counts",

@@ -92,7 +92,7 @@ impl Raw {
         };
         let server = self.federation.certificates[1].clone();
         let names = (Name::Server(1), Name::Client(0));
-        let config = tls::visitor(server, &identity, names).unwrap();
+        let config = tls::client_config(server, &identity, names).unwrap();
         tls::handshake(&config, self.dial()).unwrap()
     }
 
@@ -572,7 +572,7 @@ fn without_a_certificate_nobody_is_heard() {
         };
         let names = (Name::Server(1), Name::Client(0));
         let server = raw.federation.certificates[1].clone();
-        let config = tls::visitor(server, &identity, names).unwrap();
+        let config = tls::client_config(server, &identity, names).unwrap();
         let heard =
             tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0]));
         let refusal = tls::refusal(&heard.unwrap_err());
@@ -581,7 +581,7 @@ fn without_a_certificate_nobody_is_heard() {
             "it presented a certificate that belongs to no client; put each client's current certificate",
         );
     }
-    let config = tls::messenger(&raw.server, None).unwrap();
+    let config = tls::notice_config(&raw.server, None).unwrap();
     drop(tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0])));
     raw.reason("it presented no certificate, and each client must present its own");
     raw.dial().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();

@@ -3,7 +3,7 @@
 use crate::bytes;
 use crate::error::{DEALER, Error, PeerFault, Result};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
-use crate::inbox::{Arrival, End, Inbox, Standing};
+use crate::inbox::{Arrival, End, Inbox, StepHash};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
 use crate::step_log::{Begun, StepLog};
@@ -64,9 +64,9 @@ pub(crate) struct Shared {
     /// Last steps of all channels.
     step_logs: Mutex<HashMap<u16, Arc<StepLog>>>,
     /// Running hash that this party last reported.
-    stood: Mutex<Option<Standing>>,
+    last_step_hash: Mutex<Option<StepHash>>,
     /// How often a message that this party waits for has made progress without being complete.
-    moves: AtomicU64,
+    progress: AtomicU64,
     /// Held while the peers are told why the mesh ends. A thread that cuts the links waits for
     /// that.
     farewell: Mutex<()>,
@@ -88,8 +88,8 @@ impl Mesh {
             opened: Mutex::default(),
             uncompared: Mutex::default(),
             step_logs: Mutex::default(),
-            stood: Mutex::default(),
-            moves: AtomicU64::new(0),
+            last_step_hash: Mutex::default(),
+            progress: AtomicU64::new(0),
             farewell: Mutex::default(),
             closed: AtomicBool::new(false),
         };
@@ -275,14 +275,14 @@ impl Shared {
     /// failed.
     fn cut(&self) {
         let farewell = self.farewell();
-        if let Some(heard) = self.inbox.take_heard() {
+        if let Some(report) = self.inbox.take_report() {
             // The text must not read as if this party blamed itself.
-            let reason = match heard.blamed == self.party {
-                true => heard.reported(self.roster()).text(&self.voice()),
-                false => heard.reason,
+            let reason = match report.blamed == self.party {
+                true => report.fault(self.roster()).text(&self.voice()),
+                false => report.reason,
             };
-            let word = abort(Kind::Heard, heard.blamed, &heard.step, &reason);
-            self.tell_last(&word, Some(heard.from));
+            let word = abort(Kind::ForwardedAbort, report.blamed, &report.step, &reason);
+            self.tell_last(&word, Some(report.from));
         }
         drop(farewell);
         self.links.iter().flatten().for_each(|link| link.cut());
@@ -348,8 +348,8 @@ impl Shared {
 
     /// Counts progress of a message that this party waits for. The next report of its wait includes
     /// the count.
-    pub(crate) fn count_move(&self) {
-        self.moves.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_progress(&self) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Tells all peers that this party waits, for which party, and which step began last on each of
@@ -369,8 +369,8 @@ impl Shared {
     /// Tells all peers that this party waits, and a step that it began on a channel.
     pub(crate) fn tell_place(&self, channel: u16, step: &Begun, target: Option<usize>) {
         for link in self.links.iter().flatten() {
-            let moves = self.moves.load(Ordering::Relaxed);
-            let payload = target.map_or_else(Vec::new, |target| vec![target as u64, moves]);
+            let progress = self.progress.load(Ordering::Relaxed);
+            let payload = target.map_or_else(Vec::new, |target| vec![target as u64, progress]);
             // A broken link shows when it is next used.
             drop(link.send(place(Kind::Waiting, channel, step, payload)));
         }
@@ -409,7 +409,7 @@ impl Shared {
     pub(crate) fn answer(&self) {
         while let Some(asked) = self.inbox.asked() {
             if let Some(begun) = self.begun(asked.channel, asked.sequence) {
-                self.tell_standing(Standing {
+                self.tell_step_hash(StepHash {
                     parameters: begun.parameters,
                     ..asked
                 });
@@ -418,21 +418,24 @@ impl Shared {
     }
 
     /// Tells all peers this party's running hash at a step, unless that was its last report.
-    pub(crate) fn tell_standing(&self, standing: Standing) {
-        let mut stood = self.stood.lock().unwrap_or_else(PoisonError::into_inner);
-        if stood.replace(standing) == Some(standing) {
+    pub(crate) fn tell_step_hash(&self, step_hash: StepHash) {
+        let mut last_step_hash = self
+            .last_step_hash
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if last_step_hash.replace(step_hash) == Some(step_hash) {
             return;
         }
-        drop(stood);
-        let Standing {
+        drop(last_step_hash);
+        let StepHash {
             channel,
             sequence,
             parameters,
-        } = standing;
+        } = step_hash;
         let payload = vec![u64::from(channel), sequence, parameters];
         for link in self.links.iter().flatten() {
             // A broken link shows when it is next used.
-            drop(link.send(control(Kind::Standing, "", payload.clone())));
+            drop(link.send(control(Kind::StepHash, "", payload.clone())));
         }
     }
 

@@ -208,11 +208,11 @@ fn by_word_alone_nobody_is_waited_for_for_long() {
     let over = AtomicBool::new(false);
     let received = std::thread::scope(|scope| {
         scope.spawn(|| {
-            for moves in 1..6000 {
+            for progress in 1..6000 {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
-                let waiting = control(Kind::Waiting, "reveal", vec![2, moves]);
+                let waiting = control(Kind::Waiting, "reveal", vec![2, progress]);
                 zero.shared.inbox.deliver(1, waiting);
                 std::thread::sleep(Duration::from_millis(10));
             }

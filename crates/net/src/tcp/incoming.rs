@@ -33,23 +33,23 @@ struct Timed {
     socket: BufReader<TcpStream>,
     until: Instant,
     /// Whether the last wait was short, so that lingering pays.
-    brisk: bool,
+    lingers: bool,
     /// Whether a read of the socket sleeps until something comes.
-    patient: bool,
+    blocking: bool,
 }
 
 impl Timed {
-    fn set_patient(&mut self, patient: bool) -> io::Result<()> {
-        if self.patient != patient {
-            self.socket.get_ref().set_nonblocking(!patient)?;
-            self.patient = patient;
+    fn set_blocking(&mut self, blocking: bool) -> io::Result<()> {
+        if self.blocking != blocking {
+            self.socket.get_ref().set_nonblocking(!blocking)?;
+            self.blocking = blocking;
         }
         Ok(())
     }
 
     /// Reads what is here or comes soon; yields to other threads meanwhile.
     fn linger(&mut self, begun: Instant, into: &mut [u8]) -> io::Result<usize> {
-        self.set_patient(false)?;
+        self.set_blocking(false)?;
         loop {
             match self.socket.read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock && begun.elapsed() < LINGER => {
@@ -70,15 +70,15 @@ impl Read for Timed {
         if !self.socket.buffer().is_empty() {
             return self.socket.read(into);
         }
-        if self.brisk {
+        if self.lingers {
             match self.linger(begun, into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 read => return read,
             }
         }
-        self.set_patient(true)?;
+        self.set_blocking(true)?;
         let read = self.socket.read(into);
-        self.brisk = begun.elapsed() < 2 * LINGER;
+        self.lingers = begun.elapsed() < 2 * LINGER;
         read
     }
 }
@@ -102,8 +102,8 @@ impl Incoming {
             // TLS asks for 4 KiB at a time, too little for a system call.
             socket: BufReader::with_capacity(AT_ONCE, sock),
             until: Instant::now(),
-            brisk: true,
-            patient: true,
+            lingers: true,
+            blocking: true,
         };
         Ok(Self {
             stream: BufReader::with_capacity(SMALL, StreamOwned::new(conn, socket)),
@@ -134,7 +134,7 @@ impl Source for Incoming {
                 ErrorKind::InvalidData => {
                     let frame = error.get_ref().and_then(|error| error.downcast_ref());
                     Err(match frame {
-                        Some(error) => PeerFault::NoFrame(FrameError::clone(error)),
+                        Some(error) => PeerFault::NotAFrame(FrameError::clone(error)),
                         None => PeerFault::Undecipherable(error.to_string()),
                     })
                 }

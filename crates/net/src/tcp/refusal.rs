@@ -65,7 +65,7 @@ pub fn refuse(lenient: &LenientConfig, reason: &str, most: Duration) {
         let own = own.as_ref().map(|(pem, key)| (pem.as_str(), key.as_str()));
         Some(Listener {
             address,
-            config: tls::messenger(&certificate, own)?,
+            config: tls::notice_config(&certificate, own)?,
         })
     });
     let listeners: Vec<Listener> = listeners.collect();

@@ -96,7 +96,7 @@ impl Tls {
 
 /// Returns a configuration for telling a member something without a link. It pins the member's
 /// certificate, and presents this member's own certificate if that is usable.
-pub(crate) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<ClientConfig>> {
+pub(crate) fn notice_config(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<ClientConfig>> {
     let names = vec![Name::It];
     let pinned = Arc::new(Pinned::new(vec![certificate(theirs)?], names, provider()).ok()?);
     let verifier = || OnePeer::new(&pinned, 0);
@@ -109,7 +109,7 @@ pub(crate) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<C
 
 /// Returns the configuration with which a client calls a server: it pins the server's certificate
 /// and presents the client's.
-pub(crate) fn visitor(
+pub(crate) fn client_config(
     server: CertificateDer<'static>,
     identity: &Identity,
     (theirs, whose): (Name, Name),

@@ -68,7 +68,7 @@ impl Program {
     /// Reads the ELF file of a statically linked RV64 program.
     ///
     /// # Errors
-    /// `NoProgram`, `Dynamic`, `TooLarge`.
+    /// `InvalidProgram`, `Dynamic`, `TooLarge`.
     pub fn parse(file: &[u8]) -> Result<Self> {
         let program = Self::read(file)?;
         let both = |segment: &Segment| segment.writable && segment.executable;
@@ -212,5 +212,5 @@ impl Program {
 }
 
 fn refused<T>(why: &str) -> Result<T> {
-    Err(Fault::NoProgram(why.to_owned()))
+    Err(Fault::InvalidProgram(why.to_owned()))
 }

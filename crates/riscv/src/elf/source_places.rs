@@ -70,7 +70,7 @@ impl Program {
     /// call: `, called from fwrite (stdio.c:92), from main (mine.c:5)`.
     #[must_use]
     pub fn called_from(&self, pc: u64, callers: &[u64]) -> String {
-        let mut said = Vec::new();
+        let mut named = Vec::new();
         let is_main = self.function_at(pc) == Some("main");
         for returns in callers.iter().filter(|_| !is_main) {
             let place = self.place(returns.wrapping_sub(1));
@@ -79,17 +79,17 @@ impl Program {
             };
             let line = place.line.map(|line| format!(" ({line})"));
             let one = format!("from {function}{}", line.unwrap_or_default());
-            if said.last() != Some(&one) {
-                said.push(one);
+            if named.last() != Some(&one) {
+                named.push(one);
             }
             if function == "main" {
                 break;
             }
         }
-        if said.is_empty() {
+        if named.is_empty() {
             return String::new();
         }
-        format!(", called {}", said.join(", "))
+        format!(", called {}", named.join(", "))
     }
 
     /// Returns the message to the user when a program stops at an instruction. `called` is the

@@ -45,7 +45,7 @@ impl Symbols {
     /// Reads the symbols from a file's sections.
     ///
     /// # Errors
-    /// `NoProgram`.
+    /// `InvalidProgram`.
     pub fn parse(sections: &Sections, endian: Endianness, file: &[u8]) -> Result<Self> {
         let wrong = |_| Fault::cut("its symbols");
         let mut all = Self {
@@ -66,7 +66,7 @@ impl Symbols {
             let name = symbols.symbol_name(endian, symbol).map_err(wrong)?;
             bytes += name.len();
             if bytes > MOST_OF_NAMES {
-                return Err(Fault::NoProgram(
+                return Err(Fault::InvalidProgram(
                     "its symbol names are too long: strip it, or shorten them".to_owned(),
                 ));
             }

@@ -17,14 +17,14 @@ pub const MOST: usize = 8;
 const MOST_OF_SECTION: usize = 1 << 24;
 
 /// The number of integer registers.
-pub const OP: usize = 32;
+pub const INTEGER_REGISTERS: usize = 32;
 
 const STACK: u16 = 2;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The values of the integer registers that are public.
-pub type Registers = [Option<u64>; OP];
+pub type Registers = [Option<u64>; INTEGER_REGISTERS];
 
 /// The section that says where functions save their callers' registers.
 #[derive(Clone, Default)]
@@ -82,12 +82,12 @@ impl Frames {
             return None;
         };
         let before = (*registers.get(usize::from(register.0))?)?.checked_add_signed(offset)?;
-        let had = |number: u16| match row.register(Register(number)) {
+        let caller_value = |number: u16| match row.register(Register(number)) {
             RegisterRule::Undefined | RegisterRule::SameValue => registers[usize::from(number)],
             RegisterRule::Offset(offset) => before.checked_add_signed(offset).and_then(&mut *read),
             _ => None,
         };
-        let mut all: Vec<Option<u64>> = (0..OP as u16).map(had).collect();
+        let mut all: Vec<Option<u64>> = (0..INTEGER_REGISTERS as u16).map(caller_value).collect();
         let returns = *all.get(usize::from(frame.cie().return_address_register().0))?;
         all[usize::from(STACK)] = Some(before);
         registers.copy_from_slice(&all);

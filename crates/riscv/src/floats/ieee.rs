@@ -1,7 +1,9 @@
 //! Public floats as IEEE 754 and the extensions F and D define them: five rounding modes, flags,
 //! one canonical NaN, and underflow detected after rounding.
 
-use crate::isa::operation::{Comparison, FloatFunction, Floating, Precision, SignChange, Turned};
+use crate::isa::operation::{
+    Comparison, FloatFunction, Floating, Negations, Precision, SignChange,
+};
 use crate::numbers::words::Signs;
 use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Category, Float, FloatConvert, Round, Status, StatusAnd};
@@ -28,7 +30,7 @@ trait Register: Float {
     const NOT_A_NUMBER: u64;
     /// The exponent of a power of two. The smallest normal number times this power is computed
     /// without losing bits to underflow, whatever its operands.
-    const APART: i32;
+    const SCALING_EXPONENT: i32;
 
     fn bits(word: u64) -> u64;
     fn of_bits(bits: u64) -> u64;
@@ -48,7 +50,7 @@ trait Register: Float {
 
 impl Register for Single {
     const NOT_A_NUMBER: u64 = 0x7fc0_0000;
-    const APART: i32 = 96;
+    const SCALING_EXPONENT: i32 = 96;
 
     fn bits(word: u64) -> u64 {
         if word & BOX == BOX {
@@ -65,7 +67,7 @@ impl Register for Single {
 
 impl Register for Double {
     const NOT_A_NUMBER: u64 = 0x7ff8 << 48;
-    const APART: i32 = 212;
+    const SCALING_EXPONENT: i32 = 212;
 
     fn bits(word: u64) -> u64 {
         word
@@ -163,7 +165,7 @@ fn arithmetic<F: Register>(function: FloatFunction, round: Round, operands: [F; 
         FloatFunction::Subtract => a.sub_r(b, round),
         FloatFunction::Multiply => a.mul_r(b, round),
         FloatFunction::Divide => a.div_r(b, round),
-        FloatFunction::MultiplyAdd(Turned { product, addend }) => {
+        FloatFunction::MultiplyAdd(Negations { product, addend }) => {
             let (a, c) = (if product { -a } else { a }, if addend { -c } else { c });
             a.mul_add_r(b, c, round)
         }
@@ -193,7 +195,9 @@ fn arithmetic<F: Register>(function: FloatFunction, round: Round, operands: [F; 
 /// the final result is one. `of_scaled` computes the result times a power of two.
 fn hidden<F: Register>(value: F, of_scaled: impl Fn(i32) -> F) -> u8 {
     let (least, most) = (F::smallest_normalized(), F::largest());
-    if value.is_smallest_normalized() && of_scaled(F::APART).abs() < least.scalbn(F::APART) {
+    if value.is_smallest_normalized()
+        && of_scaled(F::SCALING_EXPONENT).abs() < least.scalbn(F::SCALING_EXPONENT)
+    {
         flag::UNDERFLOW
     } else if value.is_largest() && of_scaled(-1).abs() > most.scalbn(-1) {
         flag::OVERFLOW
@@ -336,7 +340,7 @@ fn flags(status: Status) -> u8 {
         (Status::INVALID_OP, flag::INVALID),
     ]
     .into_iter()
-    .filter(|(met, _)| status.contains(*met))
+    .filter(|(raised, _)| status.contains(*raised))
     .map(|(_, flag)| flag)
     .sum()
 }

@@ -126,7 +126,7 @@ impl Bare {
         program.segments = program
             .segments
             .iter()
-            .flat_map(|segment| around(segment, tohost))
+            .flat_map(|segment| split_around_word(segment, tohost))
             .collect();
         Ok(Self {
             machine: Machine::new(Plain, &program, limit)?,
@@ -194,7 +194,7 @@ impl Bare {
         let pc = self.machine.pc();
         match fault {
             Fault::ReadOnly { address } if address.wrapping_sub(self.tohost) < WORD => {
-                return self.told(address);
+                return self.handle_host_write(address);
             }
             Fault::Unknown(word) => return self.privileged(word),
             Fault::UnknownControl(_) => return self.control(),
@@ -348,7 +348,7 @@ impl Bare {
     }
 
     /// Handles a write to `tohost`. The upper half alone, and the value 0, mean nothing.
-    fn told(&mut self, address: u64) -> Result<Option<u64>> {
+    fn handle_host_write(&mut self, address: u64) -> Result<Option<u64>> {
         let pc = self.machine.pc();
         let instruction = self.instruction()?;
         let written = match instruction.operation {
@@ -402,7 +402,7 @@ impl Bare {
 }
 
 /// Splits a segment so that everything is permitted except for one word, which is read-only.
-fn around(segment: &Segment, word: u64) -> Vec<Segment> {
+fn split_around_word(segment: &Segment, word: u64) -> Vec<Segment> {
     let (start, end) = (segment.start, segment.start + segment.size);
     let part = |range: Range<u64>, writable: bool| {
         let places = [range.start, range.end].map(|address| {

@@ -20,7 +20,7 @@ use mpc::{Error, Protocol, Recipient, Result, SharedFlag};
 const ARGUMENTS: usize = 8;
 
 /// The alignment of arrays in memory, which is also the least gap between two of them.
-const APART: u64 = 1 << 16;
+const ARRAY_ALIGNMENT: u64 = 1 << 16;
 
 /// An argument of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ pub enum Argument {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// An undeclared type: the content of the first integer register.
-    Untold,
+    Undeclared,
     /// An integer of the given number of bytes, in the first integer register.
     Integer(u8, Signs),
     /// A float of the given number of bytes, in the first float register.
@@ -275,7 +275,7 @@ fn returned(
         }
         Kind::Integer(..) => Ok(integer),
         // An address is not useful as a result. The function's real result is in another register.
-        Kind::Untold => {
+        Kind::Undeclared => {
             let lies = |(place, array): &(&u64, &&Array)| {
                 let within = |word| (**place..=**place + array.size()).contains(&word);
                 machine.words.public(&integer).is_some_and(within)
@@ -339,11 +339,13 @@ fn places(call: &Call) -> std::result::Result<Vec<u64>, Fault> {
         if wanted > MOST {
             return Err(Fault::TooLarge { wanted, most: MOST });
         }
-        let place = end.checked_add(2 * APART).ok_or(Fault::TooLarge {
-            wanted: end,
-            most: MOST,
-        })?;
-        let place = place / APART * APART;
+        let place = end
+            .checked_add(2 * ARRAY_ALIGNMENT)
+            .ok_or(Fault::TooLarge {
+                wanted: end,
+                most: MOST,
+            })?;
+        let place = place / ARRAY_ALIGNMENT * ARRAY_ALIGNMENT;
         places.push(place);
         end = place.saturating_add(size);
     }

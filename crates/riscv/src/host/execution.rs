@@ -117,7 +117,7 @@ impl<'a> Execution<'a> {
     /// Prepares a program before its first instruction.
     #[must_use]
     pub fn new(program: &'a Program, mut machine: Machine<Secret>, system: System<Word>) -> Self {
-        machine.look_up_every(UNSEEN);
+        machine.pause_every(UNSEEN);
         Self {
             program,
             machine,
@@ -160,8 +160,8 @@ impl<'a> Execution<'a> {
             return driven;
         }
         // After a refused instruction the program's further course means nothing.
-        let told = lines_refused(self.program, self.machine.refused());
-        Err(Error::stopped(told.join("\n")))
+        let messages = lines_refused(self.program, self.machine.refused());
+        Err(Error::stopped(messages.join("\n")))
     }
 
     fn driven(&mut self, protocol: &mut dyn Protocol, until: Option<u64>) -> Result<Option<u64>> {
@@ -173,7 +173,7 @@ impl<'a> Execution<'a> {
                     self.open_branch(protocol)?;
                     continue;
                 }
-                Ok(Stop::Looks) => {
+                Ok(Stop::Interval) => {
                     protocol.channel().look()?;
                     continue;
                 }
@@ -374,7 +374,7 @@ impl<'a> Execution<'a> {
         let last = String::from_utf8_lossy(&printed[printed.len().saturating_sub(LAST)..]);
         match last.trim() {
             "" => Error::stopped(why),
-            said => Error::stopped(format!("{why}; it had printed: {said}")),
+            text => Error::stopped(format!("{why}; it had printed: {text}")),
         }
     }
 }
@@ -382,7 +382,7 @@ impl<'a> Execution<'a> {
 /// Returns the messages for all refused instructions. Each pair of user source line and cause
 /// appears once. Everything that the runtime does for one user line appears once.
 fn lines_refused(program: &Program, all: &[Refused]) -> Vec<String> {
-    let (mut said, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut messages, mut seen) = (Vec::new(), BTreeSet::new());
     for refused in all {
         let (address, fault) = (refused.address, &refused.fault);
         let callers = refused
@@ -400,10 +400,10 @@ fn lines_refused(program: &Program, all: &[Refused]) -> Vec<String> {
         };
         if seen.insert(key) {
             let called = program.called_from(address, &refused.callers);
-            said.push(program.stopped(address, &called, fault));
+            messages.push(program.stopped(address, &called, fault));
         }
     }
-    said
+    messages
 }
 
 fn is_of_runtime(place: &Place) -> bool {

@@ -154,7 +154,7 @@ fn left(execution: &mut Execution, run: &Run, status: u64) -> Result<Vec<Left>> 
         }
         if size % bytes != 0 {
             let name = name.clone();
-            return Err(execution.stopped(end, &Fault::Unwhole { name, size, bytes }));
+            return Err(execution.stopped(end, &Fault::NotMultiple { name, size, bytes }));
         }
         let elements = file.elements(&mut execution.machine.words, bytes);
         left.push(Left {

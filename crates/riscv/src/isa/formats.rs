@@ -99,14 +99,14 @@ impl Operands {
 }
 
 /// The ABI names of the integer registers.
-const OP: [&str; 32] = [
+const INTEGER_REGISTERS: [&str; 32] = [
     "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3", "a4",
     "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4",
     "t5", "t6",
 ];
 
 /// The ABI names of the float registers.
-const FLOATS: [&str; 32] = [
+const FLOAT_REGISTERS: [&str; 32] = [
     "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "fs0", "fs1", "fa0", "fa1", "fa2",
     "fa3", "fa4", "fa5", "fa6", "fa7", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9",
     "fs10", "fs11", "ft8", "ft9", "ft10", "ft11",
@@ -220,7 +220,8 @@ impl Format {
 
     /// Writes an instruction of this format as assembly, without aliases: `addi a0,a1,-1`.
     pub fn show(self, name: &str, of: &Operands, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [rd, rs1, rs2] = [of.rd, of.rs1, of.rs2].map(|register| OP[usize::from(register)]);
+        let [rd, rs1, rs2] =
+            [of.rd, of.rs1, of.rs2].map(|register| INTEGER_REGISTERS[usize::from(register)]);
         let immediate = of.immediate;
         match self {
             Self::R => write!(f, "{name} {rd},{rs1},{rs2}"),
@@ -265,13 +266,13 @@ impl Format {
 }
 
 fn float(register: u8) -> &'static str {
-    FLOATS[usize::from(register)]
+    FLOAT_REGISTERS[usize::from(register)]
 }
 
 /// Writes a float function. The rounding mode is omitted if it is the dynamic one, or if the result
 /// is always exact.
 fn floats(of: Floating, name: &str, with: &Operands, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let integer = |register: u8| OP[usize::from(register)];
+    let integer = |register: u8| INTEGER_REGISTERS[usize::from(register)];
     let function = of.function;
     let rd = if function.writes_integer() {
         integer(with.rd)
@@ -308,7 +309,7 @@ fn vector(
     of: &Operands,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    let integer = |register: u8| OP[usize::from(register)];
+    let integer = |register: u8| INTEGER_REGISTERS[usize::from(register)];
     f.write_str(name)?;
     for (at, operand) in operands.iter().enumerate() {
         f.write_char(if at == 0 { ' ' } else { ',' })?;

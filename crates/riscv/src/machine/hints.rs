@@ -105,10 +105,10 @@ impl<W: Words> Machine<W> {
     /// Bounds a double in memory by two numbers.
     fn bound_float(&mut self, address: u64, least: f64, most: f64) -> Result<()> {
         let outside = || Fault::not_between(Range { least, most });
-        let said = Range::of(least, most).ok_or_else(outside)?;
+        let stated = Range::of(least, most).ok_or_else(outside)?;
         let word = self.memory.load(&mut self.words, address, 8)?;
         if let Some(bits) = self.words.public(&word) {
-            let is_inside = said.contains(f64::from_bits(bits));
+            let is_inside = stated.contains(f64::from_bits(bits));
             return if is_inside { Ok(()) } else { Err(outside()) };
         }
         let (fixed, of) = self.words.fixed(&word, 8).ok_or(Fault::SecretBits)?;
@@ -117,7 +117,7 @@ impl<W: Words> Machine<W> {
             fixed: of,
         };
         self.note_call();
-        let known = fixed::bounded(&mut self.words, &fixed, real, said)?;
+        let known = fixed::bounded(&mut self.words, &fixed, real, stated)?;
         self.memory.store(&self.words, address, 8, &known)
     }
 

@@ -80,7 +80,7 @@ pub struct Machine<W: Words> {
     limit: u64,
     /// The instruction count at which the next limit or pause is checked.
     bound: u64,
-    /// See [`Machine::look_up_every`].
+    /// See [`Machine::pause_every`].
     every: u64,
     joins: Joins,
     /// The open branches on secrets, the innermost last.
@@ -90,7 +90,7 @@ pub struct Machine<W: Words> {
     /// The instructions whose branches on secrets are opened.
     opening: Vec<Range<u64>>,
     /// The condition that is to be opened, and where the program continues.
-    asked: Option<Asked<W::Word>>,
+    pending: Option<PendingBranch<W::Word>>,
     opened: BTreeMap<u64, u64>,
     /// The objects that may be accessed at secret addresses.
     oblivious: Vec<Range<u64>>,
@@ -126,12 +126,12 @@ pub enum Stop {
     Returned,
     /// A branch is to be opened: see [`Machine::asked`] and [`Machine::answer`].
     Branch,
-    /// The interval of [`Machine::look_up_every`] has passed.
-    Looks,
+    /// The interval of [`Machine::pause_every`] has passed.
+    Interval,
 }
 
 /// The condition of a branch, and where the program continues if it is 1 or 0.
-struct Asked<Word> {
+struct PendingBranch<Word> {
     condition: Word,
     taken: u64,
     next: u64,
@@ -142,8 +142,8 @@ enum Interruption {
     Fault(Fault),
     /// A condition must be opened first.
     Opening,
-    /// The interval of [`Machine::look_up_every`] has passed.
-    Looking,
+    /// The interval of [`Machine::pause_every`] has passed.
+    Interval,
 }
 
 impl Interruption {
@@ -151,7 +151,7 @@ impl Interruption {
         match self {
             Self::Fault(fault) => Err(fault),
             Self::Opening => Ok(Stop::Branch),
-            Self::Looking => Ok(Stop::Looks),
+            Self::Interval => Ok(Stop::Interval),
         }
     }
 }
@@ -199,7 +199,7 @@ impl<W: Words> Machine<W> {
             sides: Vec::new(),
             calls: 0,
             opening: Vec::new(),
-            asked: None,
+            pending: None,
             opened: BTreeMap::new(),
             oblivious: program.symbols.oblivious().to_vec(),
             label: None,
@@ -226,9 +226,9 @@ impl<W: Words> Machine<W> {
         self.pc
     }
 
-    /// Makes [`Machine::run`] return [`Stop::Looks`] after each interval of instructions, so that
-    /// its caller can check for messages. Calling it again continues the program.
-    pub fn look_up_every(&mut self, instructions: u64) {
+    /// Makes [`Machine::run`] return [`Stop::Interval`] after each interval of instructions, so
+    /// that its caller can check for messages. Calling it again continues the program.
+    pub fn pause_every(&mut self, instructions: u64) {
         self.every = instructions;
         self.bound = self
             .limit
@@ -249,14 +249,18 @@ impl<W: Words> Machine<W> {
     /// Returns the condition to be opened at [`Stop::Branch`], 0 or 1. The branch is at
     /// [`Machine::pc`].
     pub fn asked(&self) -> Option<&W::Word> {
-        self.asked.as_ref().map(|asked| &asked.condition)
+        self.pending.as_ref().map(|pending| &pending.condition)
     }
 
     /// Continues after [`Stop::Branch`] with the opened condition.
     pub fn answer(&mut self, condition: bool) {
-        if let Some(asked) = self.asked.take() {
+        if let Some(pending) = self.pending.take() {
             *self.opened.entry(self.pc).or_default() += 1;
-            self.pc = if condition { asked.taken } else { asked.next };
+            self.pc = if condition {
+                pending.taken
+            } else {
+                pending.next
+            };
         }
     }
 
@@ -298,7 +302,7 @@ impl<W: Words> Machine<W> {
                         .public(self.register(register::CALL))
                         .unwrap_or(u64::MAX),
                 )),
-                Stop::Looks => continue,
+                Stop::Interval => continue,
             };
         }
     }
@@ -360,7 +364,7 @@ impl<W: Words> Machine<W> {
         self.bound = self.limit.min(self.carried_out.saturating_add(self.every));
         // Both sides of a branch on a secret are executed without a pause.
         if self.sides.is_empty() {
-            return Err(Interruption::Looking);
+            return Err(Interruption::Interval);
         }
         Ok(())
     }
@@ -460,7 +464,7 @@ impl<W: Words> Machine<W> {
         if !self.opening.iter().any(|range| range.contains(&self.pc)) {
             return self.both_sides(&condition, taken, next);
         }
-        self.asked = Some(Asked {
+        self.pending = Some(PendingBranch {
             condition,
             taken,
             next,

@@ -25,7 +25,7 @@ pub const PLACES: u64 = 1 << 16;
 /// The places of an object at which the address may lie.
 struct Places<Word> {
     first: u64,
-    apart: u64,
+    stride: u64,
     count: u64,
     /// The one-hot vector of the actual place.
     at: Place<Word>,
@@ -44,7 +44,7 @@ struct Address<Word> {
     base: u64,
     rest: Word,
     /// The least distance in bytes between two values of the secret number.
-    apart: u64,
+    stride: u64,
 }
 
 impl<W: Words> Machine<W> {
@@ -60,7 +60,7 @@ impl<W: Words> Machine<W> {
         for places in self.places(rs1, offset, bytes)? {
             let mut table = Vec::with_capacity(places.count as usize);
             for place in 0..places.count {
-                let address = places.first + places.apart * place;
+                let address = places.first + places.stride * place;
                 table.push(self.memory.load(&mut self.words, address, bytes)?);
             }
             found.push(places.at.value_of(&mut self.words, &table));
@@ -82,13 +82,13 @@ impl<W: Words> Machine<W> {
         self.note_place();
         for places in self.places(rs1, offset, bytes)? {
             // Overlapping places are written in pieces that do not overlap.
-            let size = places.apart.min(bytes);
+            let size = places.stride.min(bytes);
             for piece in 0..bytes / size {
                 let amount = self.words.constant(8 * size * piece);
                 let word = &self.hart.registers[rs2];
                 let part = self.words.shift_right(word, &amount, Signs::Unsigned);
                 for place in 0..places.count {
-                    let address = places.first + places.apart * place + size * piece;
+                    let address = places.first + places.stride * place + size * piece;
                     let is = places.at.is(&mut self.words, place as usize);
                     let old = self.memory.load(&mut self.words, address, size)?;
                     let new = self.words.select(&is, &part, &old);
@@ -103,13 +103,13 @@ impl<W: Words> Machine<W> {
     /// as one executed instruction.
     fn places(&mut self, rs1: usize, offset: i64, bytes: u64) -> Result<Vec<Places<W::Word>>> {
         let (rest, pointer) = self.words.summands(&self.hart.registers[rs1]);
-        let apart = 1 << self.words.ones(&rest).trailing_zeros().min(63);
+        let stride = 1 << self.words.ones(&rest).trailing_zeros().min(63);
         let base = pointer.wrapping_add_signed(offset);
         let address = Address {
-            pointer: self.meant(pointer, base),
+            pointer: self.selecting_number(pointer, base),
             base,
             rest,
-            apart,
+            stride,
         };
         let mut all = Vec::new();
         for object in self.objects(&address, bytes)? {
@@ -126,7 +126,7 @@ impl<W: Words> Machine<W> {
     }
 
     /// Returns the public number that selects the object: without the offset or with it.
-    fn meant(&self, pointer: u64, base: u64) -> u64 {
+    fn selecting_number(&self, pointer: u64, base: u64) -> u64 {
         let global = self.words.public(&self.hart.registers[GLOBAL_POINTER]);
         let is_part = pointer % UPPER == 0 || global == Some(pointer);
         let is_inside = self
@@ -139,25 +139,25 @@ impl<W: Words> Machine<W> {
     /// Returns the objects that an address may be meant for.
     fn objects(&self, address: &Address<W::Word>, bytes: u64) -> Result<Vec<Range<u64>>> {
         let (pointer, base) = (address.pointer, address.base);
-        let meant = self
+        let selected = self
             .oblivious
             .iter()
             .find(|object| object.contains(&pointer));
-        let meant = meant.ok_or(Fault::SecretAddress)?;
+        let selected = selected.ok_or(Fault::SecretAddress)?;
         let ones = self.words.ones(&address.rest);
         // The address space wraps around after the last address.
         let most = ones.checked_add(bytes);
         let end = most.and_then(|most| base.checked_add(most));
         let reached =
             |object: &Range<u64>| end.is_none_or(|end| object.start < end && base < object.end);
-        let is_meant = |object: &&Range<u64>| {
-            if meant.start != pointer {
+        let is_possible = |object: &&Range<u64>| {
+            if selected.start != pointer {
                 return reached(object);
             }
-            *object == meant || object.end == pointer && ones >> 63 == 1
+            *object == selected || object.end == pointer && ones >> 63 == 1
         };
         let mut objects: Vec<Range<u64>> =
-            self.oblivious.iter().filter(is_meant).cloned().collect();
+            self.oblivious.iter().filter(is_possible).cloned().collect();
         objects.sort_unstable_by_key(|object| (object.start, object.end));
         objects.dedup();
         Ok(objects)
@@ -172,7 +172,7 @@ impl<W: Words> Machine<W> {
         bytes: u64,
     ) -> Result<Option<Places<W::Word>>> {
         let from_start = address.base.wrapping_sub(object.start);
-        let first = from_start % address.apart;
+        let first = from_start % address.stride;
         let size = object.end.saturating_sub(object.start);
         let Some(last) = size
             .checked_sub(bytes)
@@ -180,17 +180,17 @@ impl<W: Words> Machine<W> {
         else {
             return Ok(None);
         };
-        let count = last / address.apart + 1;
+        let count = last / address.stride + 1;
         if count > PLACES {
             return Err(Fault::Places(count, PLACES));
         }
         let before = self.words.constant(from_start);
         let distance = self.words.add(&address.rest, &before);
-        let amount = self.words.constant(address.apart.trailing_zeros().into());
+        let amount = self.words.constant(address.stride.trailing_zeros().into());
         let number = self.words.shift_right(&distance, &amount, Signs::Unsigned);
         Ok(Some(Places {
             first: object.start + first,
-            apart: address.apart,
+            stride: address.stride,
             count,
             at: Place::new(&mut self.words, &number, count),
         }))

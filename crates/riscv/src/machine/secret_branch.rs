@@ -46,7 +46,7 @@ impl<W: Words> Machine<W> {
         let before = self.hart.clone();
         let (calls, label) = (self.calls, self.label);
         self.begin();
-        let met = self.side(branch, taken, join)?;
+        let end_if_taken = self.side(branch, taken, join)?;
         let if_taken = (
             mem::replace(&mut self.hart, before),
             self.memory.take_back(),
@@ -55,10 +55,10 @@ impl<W: Words> Machine<W> {
         self.calls = calls;
         let label_if_taken = mem::replace(&mut self.label, label);
         self.begin();
-        let met_too = self.side(branch, next, join)?;
+        let end_if_not = self.side(branch, next, join)?;
         let changes = self.memory.take_back();
         let vectors = self.vectors.take_back();
-        if met != met_too {
+        if end_if_taken != end_if_not {
             self.pc = branch;
             return Err(Fault::SecretBranch.into());
         }
@@ -89,7 +89,7 @@ impl<W: Words> Machine<W> {
         if self.sides.is_empty() {
             self.calls = 0;
         }
-        Ok(met)
+        Ok(end_if_taken)
     }
 
     /// Begins a journal of writes, for later undo.

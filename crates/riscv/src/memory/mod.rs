@@ -49,7 +49,7 @@ impl<Word: Clone> Memory<Word> {
     /// Maps bytes at an address.
     ///
     /// # Errors
-    /// `TooLarge` if the total would exceed [`MOST`]; `NoProgram` if regions would overlap.
+    /// `TooLarge` if the total would exceed [`MOST`]; `InvalidProgram` if regions would overlap.
     pub fn map(&mut self, start: u64, bytes: Vec<u8>, writable: bool) -> Result<()> {
         let size = bytes.len() as u64;
         let wanted = self.regions.iter().map(Region::size).sum::<u64>() + size;
@@ -62,7 +62,7 @@ impl<Word: Clone> Memory<Word> {
             self.regions.iter().all(apart)
         };
         if !end.is_some_and(clear) {
-            return Err(Fault::NoProgram(
+            return Err(Fault::InvalidProgram(
                 "its segments overlap each other or the stack: link it with the default script"
                     .to_owned(),
             ));

@@ -108,7 +108,7 @@ impl Claims {
             }
             Work::Local(Local::Scale(by)) => self.hold_factor(owner, need(0), by),
             Work::Local(Local::ShiftLeft(places)) => self.hold_factor(owner, need(0), 1 << places),
-            Work::Local(Local::Mask(u64::MAX)) => self.hold_as_said(owner, target),
+            Work::Local(Local::Mask(u64::MAX)) => self.hold_as_stated(owner, target),
             Work::Joint(Joint::Truncate(_)) => self.hold_truncated(owner, need(0)),
             Work::Joint(Joint::Multiply) => {
                 let (left, right) = step.needs.split_at(step.needs.len() / 2);
@@ -163,12 +163,12 @@ impl Claims {
         }
     }
 
-    fn hold_as_said(&mut self, owner: Owner, target: &Rc<Node>) {
-        let said = target.with_origin(|origin| match origin {
+    fn hold_as_stated(&mut self, owner: Owner, target: &Rc<Node>) {
+        let origin = target.with_origin(|origin| match origin {
             Some(Origin::Held(word, held)) => Some((word.clone(), *held)),
             _ => None,
         });
-        match said {
+        match origin {
             Some((word, Held::Below(bits))) => self.hold(owner, &word, bits),
             Some((Word::Secret(node), Held::Between(least, most))) => {
                 self.between.push((owner, node, [least, most]));

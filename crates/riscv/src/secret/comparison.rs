@@ -8,7 +8,7 @@ use std::rc::Rc;
 /// Returns whether x comes before y. The comparison is expanded only when it is needed, so that a
 /// selection by it can be part of a chain (see [`super::trees`]).
 pub fn precedes(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
-    match decided(words, x, y, order) {
+    match expanded_comparison(words, x, y, order) {
         known @ Word::Public(_) => known,
         Word::Secret(_) => {
             let origin = Origin::Precedes(x.clone(), y.clone(), order);
@@ -18,7 +18,7 @@ pub fn precedes(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
 }
 
 /// Returns the expanded comparison, without a node for it.
-pub fn decided(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
+pub fn expanded_comparison(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
     match order {
         Order::Numbers(signs) => less(words, x, y, signs),
         Order::Near => {
@@ -85,14 +85,14 @@ fn same(x: &Word, y: &Word) -> bool {
 
 /// Returns the expanded minimum or maximum of two words, given whether the first comes before the
 /// second.
-pub fn taken(words: &mut Secret, [x, y]: [&Word; 2], precedes: &Word, end: End) -> Word {
+pub fn expanded_extreme(words: &mut Secret, [x, y]: [&Word; 2], precedes: &Word, end: End) -> Word {
     let (if_so, else_this) = if end.first { (x, y) } else { (y, x) };
-    chosen(words, precedes, if_so, else_this)
+    expanded_select(words, precedes, if_so, else_this)
 }
 
 /// Returns the expanded select: x if the condition is 1, y if it is 0. An overflow of the
 /// intermediate difference does not matter.
-pub fn chosen(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
+pub fn expanded_select(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     let claim = watch::set_claim(0);
     let chosen = computed(words, condition, x, y);
     watch::set_claim(claim);

@@ -5,10 +5,10 @@ use super::claims::Reached;
 use super::columns::{columns, rows};
 use super::node::{Components, Form, Key, Native, Node, Origin, Wanted, Word};
 use super::opaque;
-use super::opening::{Door, open, opened};
+use super::opening::{Opening, open, opened};
 use super::operations::Publics;
 use super::order::{self, compute};
-use super::settling::Told;
+use super::settling::SettledFlag;
 use super::watch::{self, Claim};
 use crate::floats::fixed::known::{Known, at_scale};
 use crate::numbers::fixed_point::{FINEST, Fixed, KEPT, ROOM, Range, Real, SCALE};
@@ -134,35 +134,35 @@ pub fn settle_checked(
     };
     let all: Vec<Wanted> = all.into_iter().map(|(_, wanted)| wanted).collect();
     let claims = compute(protocol, &all, &reached)?;
-    let told = match checks {
+    let settled = match checks {
         Some(name) => claims.settle(protocol, name)?,
         None => Vec::new(),
     };
-    let mut doors: Vec<Door> = Vec::new();
+    let mut openings: Vec<Opening> = Vec::new();
     for (set, bit) in sets.iter().zip(&recipients) {
         let Fate::Opened(to) = set.fate else {
             continue;
         };
         for wanted in set.secrets() {
-            let is_same = |door: &&mut Door| (door.to, door.form) == (to, wanted.1);
-            match doors.iter_mut().find(is_same) {
-                Some(door) => door.words.push(wanted.clone()),
-                None => doors.push(Door {
+            let is_same = |opening: &&mut Opening| (opening.to, opening.form) == (to, wanted.1);
+            match openings.iter_mut().find(is_same) {
+                Some(opening) => opening.words.push(wanted.clone()),
+                None => openings.push(Opening {
                     to,
                     form: wanted.1,
                     words: vec![wanted.clone()],
-                    flags: flags_of(&told, *bit),
+                    flags: flags_of(&settled, *bit),
                 }),
             }
         }
     }
-    let is_seen = doors.iter().any(|door| door.to == Recipient::All);
-    let (values, failed) = open(protocol, &doors, confirmed && !is_seen)?;
+    let is_seen = openings.iter().any(|opening| opening.to == Recipient::All);
+    let (values, failed) = open(protocol, &openings, confirmed && !is_seen)?;
     let kept = |(set, bit): (&Set, &u64)| match set.fate {
         Fate::Opened(_) => Vec::new(),
         // Public values depend on no check.
         _ if set.secrets().next().is_none() => Vec::new(),
-        Fate::Shared | Fate::Fractions(_) => flags_of(&told, *bit),
+        Fate::Shared | Fate::Fractions(_) => flags_of(&settled, *bit),
     };
     Ok(Settled {
         learned: sets
@@ -197,8 +197,8 @@ fn recipients(sets: &[Set]) -> Vec<u64> {
 
 /// Returns the flags that a recipient depends on. Claims on words that no recipient asked for
 /// affect all recipients.
-fn flags_of(told: &[Told], recipient: u64) -> Vec<SharedFlag> {
-    let of_it = told
+fn flags_of(settled: &[SettledFlag], recipient: u64) -> Vec<SharedFlag> {
+    let of_it = settled
         .iter()
         .filter(|(among, _)| *among == 0 || among & recipient != 0);
     of_it.map(|(_, flag)| flag.clone()).collect()
@@ -208,7 +208,7 @@ fn flags_of(told: &[Told], recipient: u64) -> Vec<SharedFlag> {
 /// the sum to the left modulo 2^64 makes them its highest bits. That needs no conversion and
 /// reveals nothing about the other bits. Also returns the number of these bits, and their
 /// extension.
-fn risen(word: &Word) -> Option<(Word, (u32, Signs))> {
+fn shifted(word: &Word) -> Option<(Word, (u32, Signs))> {
     let Word::Secret(node) = word else {
         return None;
     };
@@ -228,7 +228,7 @@ fn risen(word: &Word) -> Option<(Word, (u32, Signs))> {
 
 /// Returns the word that is opened instead of the given one.
 fn in_its_place(word: &Word) -> Word {
-    risen(word).map_or_else(|| word.clone(), |(moved, _)| moved)
+    shifted(word).map_or_else(|| word.clone(), |(moved, _)| moved)
 }
 
 /// Words of one fate.
@@ -240,7 +240,7 @@ struct Set {
     /// The float format of each word that is a float.
     reals: Vec<Option<Real>>,
     /// For each word that is opened shifted to the left, the number of bits and their extension.
-    risen: Vec<Option<(u32, Signs)>>,
+    shifted: Vec<Option<(u32, Signs)>>,
     /// The fraction bits of floats that are kept.
     scale: u8,
 }
@@ -270,15 +270,15 @@ impl Set {
             (Fate::Shared, Word::Secret(node)) => Some((node.clone(), Form::Arithmetic)),
             _ => wanted(word),
         };
-        let opened = |word: Word| match (fate, risen(&word)) {
+        let opened = |word: Word| match (fate, shifted(&word)) {
             (Fate::Opened(_), Some((moved, kept))) => (moved, Some(kept)),
             _ => (word, None),
         };
-        let (words, risen): (Vec<Word>, _) = words.into_iter().map(opened).unzip();
+        let (words, shifted): (Vec<Word>, _) = words.into_iter().map(opened).unzip();
         Ok(Self {
             fate,
             forms: words.iter().map(form).collect(),
-            risen,
+            shifted,
             words,
             reals: floats.into_iter().map(|float| Some(float?.1)).collect(),
             scale: 0,
@@ -354,7 +354,7 @@ impl Set {
             fate: Fate::Fractions(bytes),
             forms: fixed.iter().map(form).collect(),
             reals: vec![None; fixed.len()],
-            risen: vec![None; fixed.len()],
+            shifted: vec![None; fixed.len()],
             words: fixed,
             scale,
         })
@@ -377,14 +377,14 @@ impl Set {
                 let float = |(value, real): (u64, &Option<Real>)| {
                     real.as_ref().map_or(value, |real| real.decode(value))
                 };
-                let whole = |(value, risen): (u64, &Option<(u32, Signs)>)| match risen {
+                let whole = |(value, shifted): (u64, &Option<(u32, Signs)>)| match shifted {
                     Some((bits, signs)) => {
                         Plain.shift_right(&value, &(64 - u64::from(*bits)), *signs)
                     }
                     None => value,
                 };
                 let values = self.words.iter().zip(&self.forms).map(value);
-                let values = values.zip(&self.risen).map(whole);
+                let values = values.zip(&self.shifted).map(whole);
                 Learned::Values(values.zip(&self.reals).map(float).collect())
             }
             Fate::Shared | Fate::Fractions(_) => {
@@ -417,7 +417,7 @@ pub fn cost(protocol: &dyn Protocol, words: &[Word], to: Recipient) -> Cost {
     let bits = |(node, _): &Wanted| u64::from(opened(node.facts).count_ones());
     let is_number = |(_, form): &Wanted| *form == Form::Arithmetic;
     let (numbers, planes): (Vec<Wanted>, Vec<Wanted>) = wanted.drain(..).partition(is_number);
-    let doors = [
+    let openings = [
         (!numbers.is_empty()).then_some(Operation::Reveal {
             n: numbers.len() as u64,
             to,
@@ -428,9 +428,9 @@ pub fn cost(protocol: &dyn Protocol, words: &[Word], to: Recipient) -> Cost {
             to,
         }),
     ];
-    let doors = doors.into_iter().flatten();
-    let opening = doors.map(|door| protocol.cost(door));
-    steps + opening.fold(Cost::default(), Cost::beside)
+    let openings = openings.into_iter().flatten();
+    let costs = openings.map(|opening| protocol.cost(opening));
+    steps + costs.fold(Cost::default(), Cost::beside)
 }
 
 /// Returns the form in which a secret word is opened: the one that is available first.

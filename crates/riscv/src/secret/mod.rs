@@ -353,7 +353,7 @@ impl Words for Secret {
                 opaque::select(self, condition, x, y)
             }
             _ => comparison::extreme(condition, x, y)
-                .unwrap_or_else(|| comparison::chosen(self, condition, x, y)),
+                .unwrap_or_else(|| comparison::expanded_select(self, condition, x, y)),
         }
     }
 
@@ -380,10 +380,10 @@ impl Words for Secret {
             Word::Public(_) => x.clone(),
             _ if opaque::is_opaque(x) => x.clone(),
             Word::Secret(_) => {
-                let said = Facts::between(least, most);
+                let stated = Facts::between(least, most);
                 let facts = Facts {
-                    ones: x.facts().ones & said.ones,
-                    width: x.facts().width.min(said.width),
+                    ones: x.facts().ones & stated.ones,
+                    width: x.facts().width.min(stated.width),
                 };
                 let origin = match watch::claim() {
                     0 => Origin::Union(x.clone(), Word::Public(0)),

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 
 /// Words of one form that are opened to the same parties.
-pub struct Door {
+pub struct Opening {
     /// The recipient.
     pub to: Recipient,
     /// The form of all words.
@@ -23,7 +23,7 @@ pub struct Door {
     pub flags: Vec<SharedFlag>,
 }
 
-impl Door {
+impl Opening {
     /// Returns the keys of its words, in order.
     fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         let key = |(node, form): &Wanted| (Rc::as_ptr(node), *form);
@@ -40,17 +40,17 @@ pub type Values = (HashMap<Key, u64>, Vec<String>);
 ///
 /// # Errors
 /// The errors of the network links.
-pub fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Result<Values> {
-    if doors.iter().any(|door| !door.flags.is_empty()) {
-        return open_checked(protocol, doors, confirms);
+pub fn open(protocol: &mut dyn Protocol, openings: &[Opening], confirms: bool) -> Result<Values> {
+    if openings.iter().any(|opening| !opening.flags.is_empty()) {
+        return open_checked(protocol, openings, confirms);
     }
-    if doors.len() + usize::from(confirms) > 1 {
+    if openings.len() + usize::from(confirms) > 1 {
         // Inside `side_by_side` no comparison is possible, so it takes place before.
         protocol.channel().begin_opening("open", &[])?;
     }
     let (give, opened) = channel();
-    let fiber = |(at, door): (usize, &Door)| -> Fiber {
-        let (give, to, closed) = (give.clone(), door.to, Closed::of(&door.words));
+    let fiber = |(at, opening): (usize, &Opening)| -> Fiber {
+        let (give, to, closed) = (give.clone(), opening.to, Closed::of(&opening.words));
         Box::new(move |protocol| {
             let values = closed.open(protocol, to)?;
             // The receiver lives until all fibers have ended.
@@ -58,7 +58,7 @@ pub fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Resu
             Ok(())
         })
     };
-    let mut fibers: Vec<Fiber> = doors.iter().enumerate().map(fiber).collect();
+    let mut fibers: Vec<Fiber> = openings.iter().enumerate().map(fiber).collect();
     if confirms {
         fibers.push(Box::new(confirm));
     }
@@ -66,19 +66,24 @@ pub fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Resu
     protocol.side_by_side(&mut || fibers.take().unwrap_or_default())?;
     let mut values = HashMap::new();
     for (at, opened) in opened.try_iter() {
-        values.extend(doors[at].keys().zip(opened.into_iter().flatten()));
+        values.extend(openings[at].keys().zip(opened.into_iter().flatten()));
     }
     Ok((values, Vec::new()))
 }
 
-fn open_checked(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Result<Values> {
+fn open_checked(
+    protocol: &mut dyn Protocol,
+    openings: &[Opening],
+    confirms: bool,
+) -> Result<Values> {
     let (mut values, mut failed) = (HashMap::new(), Vec::new());
-    let (first, others): (Vec<&Door>, Vec<&Door>) =
-        doors.iter().partition(|door| door.to == Recipient::All);
-    for door in first.into_iter().chain(others) {
-        let closed = Closed::of(&door.words);
-        let (opened, labels) = closed.open_if(protocol, door.to, &door.flags)?;
-        values.extend(door.keys().zip(opened.into_iter().flatten()));
+    let (first, others): (Vec<&Opening>, Vec<&Opening>) = openings
+        .iter()
+        .partition(|opening| opening.to == Recipient::All);
+    for opening in first.into_iter().chain(others) {
+        let closed = Closed::of(&opening.words);
+        let (opened, labels) = closed.open_if(protocol, opening.to, &opening.flags)?;
+        values.extend(opening.keys().zip(opened.into_iter().flatten()));
         for label in labels {
             if !failed.contains(&label) {
                 failed.push(label);

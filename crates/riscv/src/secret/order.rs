@@ -455,7 +455,7 @@ impl Plan {
         {
             return Self::Sum(sum);
         }
-        Self::Step(match trees::meant(node, *form) {
+        Self::Step(match trees::expanded(node, *form) {
             Some(word) => same(word, *form),
             None => with_other_form(node, *form),
         })

@@ -18,7 +18,7 @@ use std::rc::Rc;
 const TOGETHER: usize = 1 << 22;
 
 /// A flag, and the recipients that depend on it.
-pub type Told = (u64, SharedFlag);
+pub type SettledFlag = (u64, SharedFlag);
 
 impl Claims {
     /// Determines, in secret, which claims hold. Returns a flag for each pair of a line, by name,
@@ -30,7 +30,7 @@ impl Claims {
         self,
         protocol: &mut dyn Protocol,
         name: &dyn Fn(Claim) -> String,
-    ) -> Result<Vec<Told>> {
+    ) -> Result<Vec<SettledFlag>> {
         let mut names: HashMap<Claim, String> = HashMap::new();
         let mut line = |owner: Owner| -> Line {
             let label = names
@@ -47,7 +47,7 @@ impl Claims {
         }
         for (owner, node, ends) in &self.between {
             let checks = lines.entry(line(*owner)).or_default();
-            if let Some((width, moved)) = around(*ends) {
+            if let Some((width, moved)) = range_check(*ends) {
                 let numbers = checks.exact.entry(width).or_default();
                 let moved = moved.map(|by| publics.components(by, Form::Arithmetic));
                 numbers.extend(moved.map(|by| Local::Add.on(&[number(node), by])));
@@ -57,18 +57,18 @@ impl Claims {
             let checks = lines.entry(line(*owner)).or_default();
             checks.products.push((node, step));
         }
-        let mut told = Vec::new();
+        let mut settled = Vec::new();
         let mut batch = Batch::default();
         for (line, checks) in lines {
             for piece in checks.pieces(&publics) {
                 if batch.numbers > 0 && batch.numbers + piece.numbers() > TOGETHER {
-                    told.extend(std::mem::take(&mut batch).settle(protocol)?);
+                    settled.extend(std::mem::take(&mut batch).settle(protocol)?);
                 }
                 batch.add(&line, piece);
             }
         }
-        told.extend(batch.settle(protocol)?);
-        Ok(told)
+        settled.extend(batch.settle(protocol)?);
+        Ok(settled)
     }
 }
 
@@ -83,7 +83,7 @@ fn number(node: &Rc<Node>) -> Components {
 /// it to a limit of the range from −2^(width − 2) to below 2^(width − 2). Returns `None` if the
 /// ends are 2^63 or more apart: such a range does not even determine a sign, so nothing relies on
 /// it.
-fn around([least, most]: [i64; 2]) -> Option<(usize, [u64; 2])> {
+fn range_check([least, most]: [i64; 2]) -> Option<(usize, [u64; 2])> {
     let beyond = (i128::from(most) - i128::from(least)) as u128;
     let width = (129 - beyond.leading_zeros()).max(4);
     let half = 1_u64 << (width - 2).min(63);
@@ -234,7 +234,7 @@ impl Batch {
         }
     }
 
-    fn settle(self, protocol: &mut dyn Protocol) -> Result<Vec<Told>> {
+    fn settle(self, protocol: &mut dyn Protocol) -> Result<Vec<SettledFlag>> {
         if self.groups.is_empty() {
             return Ok(Vec::new());
         }
@@ -247,8 +247,8 @@ impl Batch {
         let tensors: Vec<Parts> = tensors.iter().map(Vec::as_slice).collect();
         let (lines, groups): (Vec<Line>, Vec<Group>) = self.groups.into_iter().unzip();
         let bits = settle(protocol, &tensors, &groups)?;
-        let told = lines.into_iter().enumerate();
-        Ok(told
+        let lines = lines.into_iter().enumerate();
+        Ok(lines
             .map(|(at, (name, among))| (among, Flag::of_bit(&name, bits.at(at))))
             .collect())
     }

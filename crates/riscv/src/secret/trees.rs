@@ -11,7 +11,7 @@
 //! two that are ready first, so that the last link is ready as early as possible.
 
 use super::bitwise::and;
-use super::comparison::{decided, taken};
+use super::comparison::{expanded_comparison, expanded_extreme};
 use super::node::{End, Facts, Form, Native, Node, Origin, Word};
 use super::watch::Claim;
 use super::{ARITHMETIC, Secret};
@@ -40,8 +40,8 @@ impl Join {
                 Node::made(origin, Facts::NONE, ARITHMETIC)
             }
             Self::Extreme(end) => {
-                let precedes = decided(&mut Secret, x, y, end.order);
-                taken(&mut Secret, [x, y], &precedes, end)
+                let precedes = expanded_comparison(&mut Secret, x, y, end.order);
+                expanded_extreme(&mut Secret, [x, y], &precedes, end)
             }
         }
     }
@@ -131,13 +131,13 @@ fn is_alone(precedes: &Word) -> bool {
 }
 
 /// Returns the definition of a word that is expanded only when it is needed.
-pub fn meant(node: &Node, form: Form) -> Option<Word> {
+pub fn expanded(node: &Node, form: Form) -> Option<Word> {
     node.with_origin(|origin| match origin? {
         Origin::Precedes(x, y, order) if form == Form::Binary => {
-            Some(decided(&mut Secret, x, y, *order))
+            Some(expanded_comparison(&mut Secret, x, y, *order))
         }
         Origin::Extreme(x, y, precedes, end) if node.native == Native::One(form) => {
-            Some(taken(&mut Secret, [x, y], precedes, *end))
+            Some(expanded_extreme(&mut Secret, [x, y], precedes, *end))
         }
         _ => None,
     })

@@ -30,7 +30,7 @@ impl Heap {
     /// Creates an empty heap. The data segment may grow from the end of the program, at `behind`.
     ///
     /// # Errors
-    /// `NoProgram` if the program lies at the end of the address space.
+    /// `InvalidProgram` if the program lies at the end of the address space.
     pub fn new<Word: Clone>(memory: &mut Memory<Word>, behind: u64) -> Result<Self> {
         let start = whole_pages(behind);
         memory.map(start, Vec::new(), true)?;

@@ -10,7 +10,7 @@ use riscv::isa::operation::FloatFunction::{
     SquareRoot, Subtract, ToInteger,
 };
 use riscv::isa::operation::Precision::Double;
-use riscv::isa::operation::{Comparison, SignChange, Turned};
+use riscv::isa::operation::{Comparison, Negations, SignChange};
 use riscv::numbers::fixed_point::{Range, Real, float};
 use riscv::secret::Word;
 use riscv::secret::evaluation::{Fate, Settled, reveal, settle_checked};
@@ -53,7 +53,7 @@ fn two(words: &mut Secret, function: FloatFunction, given: &[Word]) -> Word {
     of(words, function, [&given[0], &given[1], &given[0]])
 }
 
-const FUSED: FloatFunction = MultiplyAdd(Turned {
+const FUSED: FloatFunction = MultiplyAdd(Negations {
     product: false,
     addend: false,
 });
@@ -531,7 +531,7 @@ fn what_is_kept_has_its_flags() {
             let mut told = Vec::new();
             for flags in &settled.flags {
                 assert_eq!(flags.len(), 1);
-                told.push(guards::tell(p, Recipient::One(0), flags)?);
+                told.push(guards::report(p, Recipient::One(0), flags)?);
             }
             Ok(told)
         });

@@ -11,7 +11,7 @@ use riscv::isa::operation::FloatFunction::{
     SquareRoot, Subtract, ToInteger,
 };
 use riscv::isa::operation::Precision::{Double, Single};
-use riscv::isa::operation::{Comparison, Precision, SignChange, Turned};
+use riscv::isa::operation::{Comparison, Negations, Precision, SignChange};
 use riscv::numbers::fixed_point::{Range, Real, float};
 use riscv::secret::Word;
 use riscv::secret::inputs::share;
@@ -117,7 +117,7 @@ fn check(protocol: &str, of: Precision, every: usize) {
         .step_by(every)
         .collect();
     let (left, right): (Vec<Case>, Vec<Case>) = pairs.iter().copied().unzip();
-    let fused = MultiplyAdd(Turned {
+    let fused = MultiplyAdd(Negations {
         product: true,
         addend: false,
     });
@@ -226,7 +226,7 @@ fn sums_have_room_whatever_their_length() {
             for word in &words {
                 sum = compute(
                     Double,
-                    MultiplyAdd(Turned {
+                    MultiplyAdd(Negations {
                         product: false,
                         addend: false,
                     }),

@@ -6,7 +6,7 @@ use riscv::floats::ieee;
 use riscv::isa::operation::FloatFunction::{
     self, Add, Divide, FromInteger, Multiply, MultiplyAdd, SquareRoot, Subtract, ToInteger,
 };
-use riscv::isa::operation::{Floating, Precision, Turned};
+use riscv::isa::operation::{Floating, Negations, Precision};
 use riscv::{Fault, Machine, Plain, Program};
 use testkit::Random;
 
@@ -54,7 +54,7 @@ fn results_are_those_of_this_processor() {
         ] {
             let [a, b, c] = three.map(f64::from_bits);
             let double = |function| of(Precision::Double, function, three);
-            let sum = MultiplyAdd(Turned {
+            let sum = MultiplyAdd(Negations {
                 product: false,
                 addend: false,
             });

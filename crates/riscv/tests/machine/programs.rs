@@ -102,10 +102,10 @@ fn a_program_looks_up_and_goes_on() {
     let all = machine.carried_out();
     assert!(all > 500);
     let mut looking = with(1 << 20);
-    looking.look_up_every(20);
+    looking.pause_every(20);
     looking.enter(function, &[12]);
     let mut looks = 0;
-    while looking.run(Some(RETURNED)) == Ok(Stop::Looks) {
+    while looking.run(Some(RETURNED)) == Ok(Stop::Interval) {
         looks += 1;
         assert_eq!(looking.carried_out(), 20 * looks);
     }
@@ -113,7 +113,7 @@ fn a_program_looks_up_and_goes_on() {
     assert_eq!(*looking.register(register::ARGUMENT), expected);
     assert_eq!(looking.carried_out(), all);
     let mut short = with(47);
-    short.look_up_every(20);
+    short.pause_every(20);
     assert_eq!(short.call(function, &[12]), Err(Fault::Limit(47)));
 }
 
@@ -182,7 +182,7 @@ fn files_that_are_no_programs_are_refused() {
     }
     assert!(matches!(
         Program::parse(b"#!/bin/sh\n"),
-        Err(Fault::NoProgram(_))
+        Err(Fault::InvalidProgram(_))
     ));
 }
 

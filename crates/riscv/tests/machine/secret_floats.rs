@@ -8,7 +8,7 @@ use riscv::isa::operation::FloatFunction::{
     SquareRoot, Subtract, ToInteger,
 };
 use riscv::isa::operation::Precision::{Double, Single};
-use riscv::isa::operation::{Comparison, Floating, Precision, SignChange, Turned};
+use riscv::isa::operation::{Comparison, Floating, Negations, Precision, SignChange};
 use riscv::numbers::fixed_point::{Real, float};
 use riscv::secret::Word;
 use riscv::secret::evaluation::reveal;
@@ -109,7 +109,7 @@ fn expected(function: FloatFunction, a: f64, b: f64, c: f64) -> Option<(f64, f64
 
 fn functions() -> Vec<FloatFunction> {
     let fused = [(false, false), (false, true), (true, false), (true, true)];
-    let fused = fused.map(|(product, addend)| MultiplyAdd(Turned { product, addend }));
+    let fused = fused.map(|(product, addend)| MultiplyAdd(Negations { product, addend }));
     let signs = [SignChange::Copy, SignChange::Negate, SignChange::Multiply].map(Sign);
     let all = [Add, Subtract, Multiply, Minimum, Maximum, Divide];
     all.into_iter().chain(fused).chain(signs).collect()

@@ -282,8 +282,8 @@ impl Protocol for Rehearsed {
         _: PartsMut,
     ) -> Result<Option<Tally>> {
         let (compared, n) = (compared.with_guards(self.guards), x[0].len());
-        let (looked_at, _) = compared.of_summands(self.parties(), 0);
-        self.signs(looked_at.width(), n)?;
+        let (inspected, _) = compared.of_summands(self.parties(), 0);
+        self.signs(inspected.width(), n)?;
         Ok(self.selected(Guard::of(compared), n))
     }
 
@@ -297,14 +297,14 @@ impl Protocol for Rehearsed {
             return Ok(steps::rectified_affine(self, sum, compared, out)?.0);
         }
         let compared = compared.with_guards(self.guards);
-        let (looked_at, _) = compared.of_summands(2, sum.shift.bits());
-        let guard = Guard::of(compared).filter(|_| looked_at.is_guarded());
+        let (inspected, _) = compared.of_summands(2, sum.shift.bits());
+        let guard = Guard::of(compared).filter(|_| inspected.is_guarded());
         let n = sum.elements();
         if n == 0 {
             return Ok(None);
         }
         self.affine(sum, out)?;
-        self.signs(looked_at.width(), n)?;
+        self.signs(inspected.width(), n)?;
         Ok(self.selected(guard, n))
     }
 

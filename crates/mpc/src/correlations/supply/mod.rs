@@ -216,7 +216,7 @@ impl Supply {
 
     /// Ends the expectation: the program has ended, or takes something else.
     pub fn expect_no_more(&mut self) {
-        let untaken = self.expected.take().map(Expected::masks_in_vain);
+        let untaken = self.expected.take().map(Expected::untaken_masks);
         for name in untaken.into_iter().flatten() {
             self.forget(name);
         }

@@ -3,7 +3,7 @@
 //! In each pair, the choosing end sends its extensions first, and the other end answers. Messages
 //! of different pairs travel in parallel: two rounds, whatever the number of parties.
 
-use super::{AT_ONCE, Transfer, blame};
+use super::{AT_ONCE, Transfer, or_accuse};
 use crate::Result;
 use crate::bits::bit_at;
 use crate::group::Group;
@@ -59,7 +59,7 @@ impl Transfer {
     pub(super) fn offer(&mut self, peer: usize, words: usize) -> Result<ot::Offered> {
         let message = self.channel.receive(peer, ot::extension_words(words))?;
         let offered = self.pair(peer).sender.extend(words, &message);
-        blame(&self.channel, peer, offered)
+        or_accuse(&self.channel, peer, offered)
     }
 
     /// Begins transfers for ANDs of these left factors, in one round for all. The right factors may
@@ -97,7 +97,7 @@ impl Transfer {
         }
         for (peer, chosen) in self.peers().zip(begun.chosen) {
             let message = self.channel.receive(peer, rights.len() * left.len())?;
-            let theirs = blame(
+            let theirs = or_accuse(
                 &self.channel,
                 peer,
                 chosen.correlate_bits(rights.len(), &message),
@@ -173,7 +173,7 @@ impl Transfer {
                 let make = |at, offered: ot::Offered| offered.correlate(columns[at], bits[at]);
                 let pair = self.pair(chooser);
                 let made = pair.sender.extend_each(words, &extensions, make);
-                for (mine, message) in blame(&self.channel, chooser, made)? {
+                for (mine, message) in or_accuse(&self.channel, chooser, made)? {
                     self.channel.send(chooser, message)?;
                     shares.push(mine);
                 }
@@ -205,7 +205,7 @@ impl Transfer {
                     .zip(bits)
                     .map(|((chosen, message), bits)| chosen.correlate(counts, *bits, &message))
                     .collect::<std::result::Result<Vec<_>, ot::Error>>();
-                let theirs = blame(&self.channel, *peer, theirs)?;
+                let theirs = or_accuse(&self.channel, *peer, theirs)?;
                 if sums.is_empty() {
                     sums = theirs;
                 } else {
@@ -280,7 +280,7 @@ impl Transfer {
                     let chosen = chosen.pop_front().expect("one for each piece and sender");
                     let message = self.channel.receive(*peer, products::message_words(n))?;
                     let theirs =
-                        blame(&self.channel, *peer, products::receive(chosen, n, &message))?;
+                        or_accuse(&self.channel, *peer, products::receive(chosen, n, &message))?;
                     Group::Additive.add(&mut out[range.clone()], &theirs);
                 }
             }

@@ -11,7 +11,7 @@
 //! answer.
 
 use super::plan::Plan;
-use super::{Transfer, blame};
+use super::{Transfer, or_accuse};
 use crate::{Error, Result};
 use kernels::stream::random_key;
 use lattice::{Ciphertexts, PUBLIC_KEY_WORDS, PublicKey, SecretKey, Tiling, Values};
@@ -129,7 +129,7 @@ impl Keys {
             }
             let message = channel.receive(peer, PUBLIC_KEY_WORDS)?;
             let key = PublicKey::read(&message, &random_key()?);
-            public.push(Some(blame(channel, peer, key)?));
+            public.push(Some(or_accuse(channel, peer, key)?));
         }
         Ok(Self {
             secret,
@@ -206,7 +206,7 @@ impl Transfer {
             values,
         } = keys.as_mut().expect("a session with encryption");
         for ((peer, theirs), message) in peers.iter().zip(&mut *theirs).zip(messages) {
-            blame(channel, *peer, theirs.read(tiling, m, k, message))?;
+            or_accuse(channel, *peer, theirs.read(tiling, m, k, message))?;
         }
         let together = (VALUES / tiling.depths(k))
             .min(ANSWERS / m.div_ceil(tiling.rows()))
@@ -226,7 +226,7 @@ impl Transfer {
                 let length = lattice::answer_words(tiling, m, n, columns.clone());
                 let answer = channel.receive(*peer, length)?;
                 let shares = secret.decrypt(tiling, (m, n), columns.clone(), &answer, out);
-                blame(channel, *peer, shares)?;
+                or_accuse(channel, *peer, shares)?;
             }
         }
         Ok(())

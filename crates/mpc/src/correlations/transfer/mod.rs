@@ -74,20 +74,20 @@ impl Transfer {
         }
         for (peer, setup) in peers.iter().zip(started) {
             let message = channel.receive(*peer, ot::FIRST_WORDS)?;
-            let (setup, reply) = blame(&channel, *peer, setup.reply(&message))?;
+            let (setup, reply) = or_accuse(&channel, *peer, setup.reply(&message))?;
             channel.send(*peer, reply)?;
             replied.push(setup);
         }
         for (peer, setup) in peers.iter().zip(replied) {
             let message = channel.receive(*peer, ot::REPLY_WORDS)?;
-            let (setup, corrections) = blame(&channel, *peer, setup.correct(&message))?;
+            let (setup, corrections) = or_accuse(&channel, *peer, setup.correct(&message))?;
             channel.send(*peer, corrections)?;
             corrected.push(setup);
         }
         let mut pairs: Vec<Option<ot::Pair>> = (0..channel.parties()).map(|_| None).collect();
         for (peer, setup) in peers.iter().zip(corrected) {
             let message = channel.receive(*peer, ot::CORRECTION_WORDS)?;
-            pairs[*peer] = Some(blame(&channel, *peer, setup.finish(&message))?);
+            pairs[*peer] = Some(or_accuse(&channel, *peer, setup.finish(&message))?);
         }
         Ok(Self {
             channel,
@@ -294,7 +294,7 @@ fn context(me: usize, mine: [u64; 2], peer: usize, theirs: [u64; 2]) -> Vec<u8> 
 }
 
 /// Blames a peer for a message that does not fit, which ends the run for every party.
-fn blame<T>(
+fn or_accuse<T>(
     channel: &Channel,
     peer: usize,
     result: std::result::Result<T, impl std::fmt::Display>,

@@ -17,7 +17,7 @@ pub(super) struct Layout {
     /// Scalars of a row.
     k: usize,
     /// Whether the words lie transposed, each matrix k×rows.
-    turned: bool,
+    transposed: bool,
 }
 
 /// Product of a matrix of scalars with a matrix of values, as part of a map.
@@ -33,7 +33,7 @@ enum Values<'a> {
     /// Matrix as it is, with rows of this length.
     Rows(&'a [u64], usize),
     /// Matrix to be transposed, with rows of this length.
-    Turned(&'a [u64], usize),
+    Transposed(&'a [u64], usize),
     /// Images of a group by kernel position: a row for each channel and position in the kernel, a
     /// column for each image and position in the output.
     Images(&'a [u64], Convolution, usize),
@@ -53,7 +53,7 @@ impl Piece<'_> {
                     out.extend_from_slice(&row[columns.clone()]);
                 }
             }
-            Values::Turned(words, k) => {
+            Values::Transposed(words, k) => {
                 out.resize(rows.len() * columns.len(), 0);
                 for (at, column) in columns.clone().enumerate() {
                     let words = &words[column * k..][rows.clone()];
@@ -101,7 +101,7 @@ impl<'a> Plan<'a> {
                     layout: Layout {
                         rows: out,
                         k,
-                        turned: false,
+                        transposed: false,
                     },
                     scalars: Cow::Borrowed(y),
                     k,
@@ -127,16 +127,16 @@ impl<'a> Plan<'a> {
         is_transposed: bool,
     ) -> Self {
         let rows = if scalars_are_left { m } else { n };
-        let is_turned = !scalars_are_left && !is_transposed;
-        let scalars = match [scalars_are_left, is_turned] {
+        let to_transpose = !scalars_are_left && !is_transposed;
+        let scalars = match [scalars_are_left, to_transpose] {
             [true, _] => Cow::Borrowed(x),
             [_, true] => (y.chunks_exact(k * n).flat_map(|y| transposed(y, k, n))).collect(),
             _ => Cow::Borrowed(y),
         };
         let values = |at: usize| match [scalars_are_left, is_transposed] {
             [true, false] => Values::Rows(&y[at * k * n..][..k * n], n),
-            [true, true] => Values::Turned(&y[at * k * n..][..k * n], k),
-            _ => Values::Turned(&x[at * m * k..][..m * k], k),
+            [true, true] => Values::Transposed(&y[at * k * n..][..k * n], k),
+            _ => Values::Transposed(&x[at * m * k..][..m * k], k),
         };
         let piece = |at: usize| Piece {
             rows: at * rows..(at + 1) * rows,
@@ -147,7 +147,7 @@ impl<'a> Plan<'a> {
             layout: Layout {
                 rows,
                 k,
-                turned: is_turned,
+                transposed: to_transpose,
             },
             scalars,
             k,

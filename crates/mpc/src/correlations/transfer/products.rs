@@ -105,7 +105,7 @@ impl Transfer {
             if let Some(kept) = self.kept.get_mut(&name) {
                 kept.sent = Some((plan.layout, sent));
             }
-            self.let_go(name, kib);
+            self.evict(name, kib);
         }
         Ok(out)
     }
@@ -134,7 +134,7 @@ impl Transfer {
     /// Drops what was not used for longest, if this mask brings the total above the limit. Parties
     /// forget masks at different times and must still agree on what is kept. So a mask counts until
     /// its turn has come, forgotten or not.
-    fn let_go(&mut self, name: Name, kib: usize) {
+    fn evict(&mut self, name: Name, kib: usize) {
         self.sent.retain(|(other, _)| *other != name);
         self.sent.push_back((name, kib));
         let mut all: usize = self.sent.iter().map(|(_, kib)| kib).sum();

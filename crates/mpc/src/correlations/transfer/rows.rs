@@ -12,7 +12,7 @@
 //! and repeats nothing of the set-up.
 
 use super::plan::Plan;
-use super::{Transfer, blame};
+use super::{Transfer, or_accuse};
 use crate::Result;
 use crate::group::Group;
 use ot::products::{self, ScalarKeys, Scalars};
@@ -94,7 +94,7 @@ impl Transfer {
             let length = products::digit_words(scalars.len(), digit);
             let message = self.channel.receive(*peer, length)?;
             let ours = Scalars::new(chosen, scalars).in_digits(digit, &message);
-            ends.push((blame(&self.channel, *peer, ours)?, keys));
+            ends.push((or_accuse(&self.channel, *peer, ours)?, keys));
         }
         Ok(Set { ends })
     }
@@ -144,7 +144,7 @@ impl Transfer {
                     words = later;
                     let (rows, width) = (task.of_set(first), task.columns.len());
                     let theirs = scalars.multiply_rows(k, rows, width, sum, message);
-                    blame(&self.channel, *peer, theirs)?;
+                    or_accuse(&self.channel, *peer, theirs)?;
                 }
             }
             for (task, sum) in now.iter().zip(sums) {

@@ -231,10 +231,10 @@ pub fn truncate<const N: usize>(w: &mut World, x: Shared<N>, f: u32) -> (Shared<
     } else {
         coin
     };
-    let mut anew = x;
-    anew[0] = x[0] + used;
-    anew[1] = x[1] - used;
-    (truncate_between_two(w, anew, f), coin)
+    let mut rerandomized = x;
+    rerandomized[0] = x[0] + used;
+    rerandomized[1] = x[1] - used;
+    (truncate_between_two(w, rerandomized, f), coin)
 }
 
 /// `truncation.rs`, Two parties.

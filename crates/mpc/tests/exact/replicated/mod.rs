@@ -178,13 +178,13 @@ fn truncated_narrow_sum<const F: u32, const ABOVE: u32>(w: &mut World, sum: Valu
 }
 
 /// Returns role 0's part and the others' part of a value that was split anew.
-fn split_anew(x: &[Value], coin: Value) -> (Value, Value) {
+fn rerandomize(x: &[Value], coin: Value) -> (Value, Value) {
     (x[0] + x[1] + coin, x[2] - coin)
 }
 
 fn truncated<const F: u32>(w: &mut World, x: &[Value]) {
     let coin = ideal::coin(w, w.word);
-    let (s, t) = split_anew(x, coin);
+    let (s, t) = rerandomize(x, coin);
     truncated_split::<F>(w, s, t);
     w.give([coin]);
 }
@@ -423,7 +423,7 @@ pub fn chains() -> Vec<(&'static str, Experiment)> {
                 },
                 |w, x| {
                     let coin = ideal::coin(w, w.word);
-                    let (s, t) = split_anew(x, coin);
+                    let (s, t) = rerandomize(x, coin);
                     w.give([ideal::truncated(s, t, 1).given(holders([0])), coin]);
                 },
             )
@@ -443,7 +443,7 @@ pub fn chains() -> Vec<(&'static str, Experiment)> {
                 },
                 |w, x| {
                     let coin = ideal::coin(w, w.word);
-                    let (s, t) = split_anew(x, coin);
+                    let (s, t) = rerandomize(x, coin);
                     fresh_sharing(w, ideal::truncated(s, t, 1) * secret(x, 1));
                     w.give([coin]);
                 },

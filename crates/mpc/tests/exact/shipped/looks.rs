@@ -43,13 +43,13 @@ fn elements<const N: usize>() -> Elements<N> {
     };
     for (at, word) in last.iter_mut().enumerate() {
         let tally = at / SUMS;
-        let looked_at = u64::MAX >> (64 - reach(tally));
+        let inspected = u64::MAX >> (64 - reach(tally));
         let highest = match tally % 3 {
             0 => 0,
             1 => 1 << (reach(tally) - 1),
             _ => continue,
         };
-        let sum = *word & !looked_at | highest;
+        let sum = *word & !inspected | highest;
         let others = others.iter();
         *word = others.fold(sum, |sum, other| sum.wrapping_sub(other[at]));
     }

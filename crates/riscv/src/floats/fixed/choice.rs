@@ -154,7 +154,7 @@ pub fn signed<W: Words>(
     let (of_a, of_b) = (negative(words, a), negative(words, b));
     let one = words.constant(1);
     // Whether the sign of a is inverted.
-    let turned = match change {
+    let is_inverted = match change {
         SignChange::Copy => words.xor(&of_a, &of_b),
         SignChange::Negate => {
             let differ = words.xor(&of_a, &of_b);
@@ -166,7 +166,7 @@ pub fn signed<W: Words>(
     let x = at_scale(words, a, scale)?;
     let zero = words.constant(0);
     let negated = words.subtract(&zero, &x);
-    let chosen = words.select(&turned, &negated, &x);
+    let chosen = words.select(&is_inverted, &negated, &x);
     Ok(Secret(chosen, scale))
 }
 

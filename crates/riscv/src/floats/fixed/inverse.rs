@@ -140,8 +140,8 @@ fn product<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> W::Word {
 /// Returns a − b·y.
 fn line<W: Words>(words: &mut W, a: f64, b: f64, y: &W::Word) -> W::Word {
     let slope = fine(words, b);
-    let (risen, start) = (product(words, y, &slope), fine(words, a));
-    words.subtract(&start, &risen)
+    let (change, start) = (product(words, y, &slope), fine(words, a));
+    words.subtract(&start, &change)
 }
 
 /// Returns 1/x with [`FINE`] fraction bits.
@@ -149,11 +149,11 @@ fn inverse<W: Words>(words: &mut W, x: &W::Word, scale: u8) -> W::Word {
     let x = &words.held(x, BITS - 2);
     let is_claimed = words.claim(false);
     let zero = words.constant(0);
-    let (negative, turned) = (is_negative(words, x), words.subtract(&zero, x));
-    let size = words.select(&negative, &turned, x);
+    let (negative, negated) = (is_negative(words, x), words.subtract(&zero, x));
+    let size = words.select(&negative, &negated, x);
     let found = at_scale(words, &size, scale.into(), FINE as i32);
-    let turned = words.subtract(&zero, &found);
-    let inverse = words.select(&negative, &turned, &found);
+    let negated = words.subtract(&zero, &found);
+    let inverse = words.select(&negative, &negated, &found);
     words.claim(is_claimed);
     // The greatest inverse is that of one unit.
     words.proved(inverse, u32::from(scale) + FINE + 1)
@@ -171,15 +171,15 @@ pub fn at_scale<W: Words>(words: &mut W, x: &W::Word, own: i32, scale: i32) -> W
         w = product(words, &w, &correction);
     }
     // 2^own / X = w·2^(own − 1 − k): a shift to the left, or to the right by this many places.
-    let risen = |place: u32| own - 1 - place as i32 + scale - FINE as i32;
+    let shift = |place: u32| own - 1 - place as i32 + scale - FINE as i32;
     let left = |place: u32| {
-        u32::try_from(risen(place))
+        u32::try_from(shift(place))
             .ok()
             .filter(|by| *by < 64)
             .map(|by| 1 << by)
     };
     let right = |place: u32| {
-        let by = u32::try_from(-risen(place)).ok()?;
+        let by = u32::try_from(-shift(place)).ok()?;
         (1..=FINE).contains(&by).then(|| 1 << (FINE - by))
     };
     let (up, down) = (

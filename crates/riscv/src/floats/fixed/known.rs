@@ -505,7 +505,7 @@ pub fn signed<W: Words>(
     let (of_a, of_b) = (sign(a), sign(b));
     let one = words.constant(1);
     // Whether the sign of a is inverted.
-    let turned = match change {
+    let is_inverted = match change {
         SignChange::Copy => words.xor(&of_a, &of_b),
         SignChange::Negate => {
             let differ = words.xor(&of_a, &of_b);
@@ -514,8 +514,8 @@ pub fn signed<W: Words>(
         SignChange::Multiply => of_b,
     };
     let negated = negate(words, a);
-    if let Some(turned) = words.public(&turned) {
-        return if turned == 1 { negated } else { a.clone() };
+    if let Some(is_inverted) = words.public(&is_inverted) {
+        return if is_inverted == 1 { negated } else { a.clone() };
     }
     let range = a.range().or(a.range().negated());
     let is_size = same && change == SignChange::Multiply;
@@ -526,7 +526,7 @@ pub fn signed<W: Words>(
     let scale = a.scale(KEPT - range.places());
     let (x, negated) = (moved(words, a, scale), moved(words, &negated, scale));
     Secret(Known {
-        word: words.select(&turned, &negated.word, &x.word),
+        word: words.select(&is_inverted, &negated.word, &x.word),
         scale,
         range,
     })

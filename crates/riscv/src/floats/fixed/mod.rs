@@ -30,7 +30,7 @@ pub mod whole;
 
 use crate::fault::{Fault, Result};
 use crate::floats::ieee;
-use crate::isa::operation::{FloatFunction, Floating, Precision, SignChange, Turned};
+use crate::isa::operation::{FloatFunction, Floating, Negations, Precision, SignChange};
 use crate::numbers::fixed_point::{self, FINEST, Fixed, ROOM, Range, Real, SCALE};
 use crate::numbers::words::{Signs, Words};
 use known::Known;
@@ -136,7 +136,7 @@ fn computed<W: Words>(
     }
     // A computation on known ranges is proved to stay in range.
     words.claim(false);
-    let numbers = match met(words, numbers)? {
+    let numbers = match in_common_form(words, numbers)? {
         Numbers::Known(numbers) => {
             let same = words.are_one(operands[0], operands[1]);
             match of_known(words, function, round, &numbers, same)? {
@@ -145,7 +145,7 @@ fn computed<W: Words>(
                 Found::Nothing => {
                     let numbers: Result<Vec<_>> = numbers
                         .iter()
-                        .map(|number| loosened(words, number))
+                        .map(|number| without_range(words, number))
                         .collect();
                     numbers.map_err(|fault| match fault {
                         Fault::Wide(places) => Fault::Divisor(places),
@@ -180,7 +180,7 @@ fn of_any<W: Words>(
             add(words, a, &b)?
         }
         (FloatFunction::Multiply, [a, b]) => multiply(words, a, b)?,
-        (FloatFunction::MultiplyAdd(turned), [a, b, c]) => fused(words, turned, a, b, c)?,
+        (FloatFunction::MultiplyAdd(negations), [a, b, c]) => fused(words, negations, a, b, c)?,
         (FloatFunction::Divide, [a, b]) => inverse::divide(words, a, b)?,
         (FloatFunction::SquareRoot, [a]) => inverse::root(words, a),
         (FloatFunction::Minimum, [a, b]) => choice::extreme(words, a, b, true)?,
@@ -225,15 +225,15 @@ fn of_known<W: Words>(
             known::add(words, a, &b)?
         }
         (FloatFunction::Multiply, [a, b]) => known::multiply(words, a, b)?,
-        (FloatFunction::MultiplyAdd(turned), [a, b, c]) => {
+        (FloatFunction::MultiplyAdd(negations), [a, b, c]) => {
             let product = known::multiply(words, a, b)?;
-            let mut turn = |number: known::Number<W::Word>, turned| match turned {
+            let mut negate_if = |number: known::Number<W::Word>, is_negated| match is_negated {
                 true => known::negate(words, &number),
                 false => number,
             };
             let (product, c) = (
-                turn(product, turned.product),
-                turn(c.clone(), turned.addend),
+                negate_if(product, negations.product),
+                negate_if(c.clone(), negations.addend),
             );
             known::add(words, &product, &c)?
         }
@@ -265,7 +265,7 @@ pub fn select<W: Words>(
     bytes: u8,
     floats: [Float<W::Word>; 2],
 ) -> Result<W::Word> {
-    Ok(match met(words, floats.into())? {
+    Ok(match in_common_form(words, floats.into())? {
         Numbers::Known(numbers) => {
             let [x, y] = known::aligned(words, &numbers[0], &numbers[1])?;
             let word = words.select(condition, &x.word, &y.word);
@@ -332,7 +332,7 @@ pub fn bounded<W: Words>(
     words: &mut W,
     word: &W::Word,
     real: Real,
-    said: Range,
+    stated: Range,
 ) -> Result<W::Word> {
     let Fixed { scale, range } = real.fixed;
     let room = f64::from(ROOM - scale).exp2();
@@ -340,7 +340,9 @@ pub fn bounded<W: Words>(
         least: -room,
         most: room,
     });
-    let range = known.and(said).ok_or_else(|| Fault::not_between(said))?;
+    let range = known
+        .and(stated)
+        .ok_or_else(|| Fault::not_between(stated))?;
     let fixed = Fixed {
         scale,
         range: Some(range),
@@ -375,7 +377,10 @@ fn number<W: Words>(words: &W, word: &W::Word, of: Precision) -> Result<Float<W:
 }
 
 /// Brings numbers into a common form.
-fn met<W: Words>(words: &mut W, floats: Vec<Float<W::Word>>) -> Result<Numbers<W::Word>> {
+fn in_common_form<W: Words>(
+    words: &mut W,
+    floats: Vec<Float<W::Word>>,
+) -> Result<Numbers<W::Word>> {
     let is_any =
         |float: &Float<W::Word>| matches!(float, Float::Secret(_, fixed) if fixed.range.is_none());
     if floats.iter().any(is_any) {
@@ -392,7 +397,7 @@ fn met<W: Words>(words: &mut W, floats: Vec<Float<W::Word>>) -> Result<Numbers<W
                     },
                 ) => {
                     let known = Known { word, scale, range };
-                    loosened(words, &known::Number::Secret(known))?
+                    without_range(words, &known::Number::Secret(known))?
                 }
             });
         }
@@ -411,7 +416,10 @@ fn met<W: Words>(words: &mut W, floats: Vec<Float<W::Word>>) -> Result<Numbers<W
 
 /// Converts a number of known range to the form without one: at most the usual fraction bits, or as
 /// many significant bits if its range lies below 1.
-fn loosened<W: Words>(words: &mut W, number: &known::Number<W::Word>) -> Result<Number<W::Word>> {
+fn without_range<W: Words>(
+    words: &mut W,
+    number: &known::Number<W::Word>,
+) -> Result<Number<W::Word>> {
     let known = match number {
         known::Number::Public(number) => return Ok(Public(*number)),
         known::Number::Secret(known) => known,
@@ -577,21 +585,21 @@ fn times<W: Words>(words: &mut W, x: &W::Word, of_x: u8, factor: f64) -> Result<
 /// Computes ±a·b ± c, with a single truncation if a and b are secret.
 fn fused<W: Words>(
     words: &mut W,
-    turned: Turned,
+    negations: Negations,
     a: &Number<W::Word>,
     b: &Number<W::Word>,
     c: &Number<W::Word>,
 ) -> Result<Number<W::Word>> {
-    let turn = |words: &mut W, number: &Number<W::Word>, turned: bool| {
-        if turned {
+    let negate_if = |words: &mut W, number: &Number<W::Word>, is_negated: bool| {
+        if is_negated {
             negate(words, number)
         } else {
             number.clone()
         }
     };
     let (a, c) = (
-        turn(words, a, turned.product),
-        turn(words, c, turned.addend),
+        negate_if(words, a, negations.product),
+        negate_if(words, c, negations.addend),
     );
     if let (Secret(x, of_x), Secret(y, of_y)) = (&a, b) {
         let both = of_x + of_y;

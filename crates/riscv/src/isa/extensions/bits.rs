@@ -77,8 +77,8 @@ fn rotated<W: Words>(words: &mut W, a: &W::Word, b: &W::Word, bits: u32, to_left
     };
     let up = words.shift_left(&low, &left);
     let down = words.shift_right(&low, &right, Signs::Unsigned);
-    let turned = words.or(&up, &down);
-    words.extend(&turned, bits, Signs::Signed)
+    let rotated = words.or(&up, &down);
+    words.extend(&rotated, bits, Signs::Signed)
 }
 
 /// Fills each byte with the OR of its bits.
@@ -97,19 +97,19 @@ fn filled_bytes<W: Words>(words: &mut W, a: &W::Word) -> W::Word {
 
 /// Swaps neighbouring bytes, then pairs of bytes, then the halves.
 fn reversed_bytes<W: Words>(words: &mut W, a: &W::Word) -> W::Word {
-    let mut turned = a.clone();
+    let mut reversed = a.clone();
     for (places, low) in [
         (8, 0x00ff_00ff_00ff_00ff),
         (16, 0x0000_ffff_0000_ffff),
         (32, 0xffff_ffff),
     ] {
         let (places, low) = (words.constant(places), words.constant(low));
-        let above = words.shift_right(&turned, &places, Signs::Unsigned);
-        let (lower, upper) = (words.and(&above, &low), words.and(&turned, &low));
+        let above = words.shift_right(&reversed, &places, Signs::Unsigned);
+        let (lower, upper) = (words.and(&above, &low), words.and(&reversed, &low));
         let upper = words.shift_left(&upper, &places);
-        turned = words.or(&lower, &upper);
+        reversed = words.or(&lower, &upper);
     }
-    turned
+    reversed
 }
 
 use Bits::{

@@ -8,7 +8,7 @@ use crate::isa::operation::FloatFunction::{
     Sign, SquareRoot, Subtract, ToBits, ToInteger,
 };
 use crate::isa::operation::{
-    Comparison, FloatFunction, Floating, Operation, Precision, SignChange, Turned,
+    Comparison, FloatFunction, Floating, Negations, Operation, Precision, SignChange,
 };
 use crate::numbers::words::Signs::{Signed, Unsigned};
 
@@ -159,7 +159,7 @@ const fn fused(
     product: bool,
     addend: bool,
 ) -> Encoding {
-    let function = MultiplyAdd(Turned { product, addend });
+    let function = MultiplyAdd(Negations { product, addend });
     of(
         name(names, precision),
         precision,

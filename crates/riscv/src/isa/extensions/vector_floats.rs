@@ -9,7 +9,7 @@ use crate::isa::operation::vectors::VectorFunction::{
     self, CompareFloats, Convert, FloatMultiplyAdd, Reduce,
 };
 use crate::isa::operation::vectors::{Conversion, Shape, Source};
-use crate::isa::operation::{Comparison, FloatFunction, SignChange, Turned};
+use crate::isa::operation::{Comparison, FloatFunction, Negations, SignChange};
 use crate::numbers::words::Signs::{Signed, Unsigned};
 
 const fn floats(names: [&'static str; 2], sixth: u32, f: FloatFunction) -> [Encoding; 2] {
@@ -28,7 +28,7 @@ const fn float_sums(
     destination_is_factor: bool,
 ) -> [Encoding; 2] {
     let function = FloatMultiplyAdd {
-        turned: Turned { product, addend },
+        negations: Negations { product, addend },
         destination_is_factor,
     };
     let vectors = of(sixth, third::FLOATS);

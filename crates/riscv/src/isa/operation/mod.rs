@@ -293,7 +293,7 @@ pub enum FloatFunction {
     /// √a.
     SquareRoot,
     /// a·b + c, rounded once.
-    MultiplyAdd(Turned),
+    MultiplyAdd(Negations),
     /// a with a changed sign.
     Sign(SignChange),
     /// The lesser of a and b.
@@ -318,7 +318,7 @@ pub enum FloatFunction {
 
 /// The negations before the sum of a multiply-add.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Turned {
+pub struct Negations {
     /// Whether the product is negated.
     pub product: bool,
     /// Whether the addend is negated.

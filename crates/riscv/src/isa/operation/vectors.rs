@@ -1,7 +1,7 @@
 //! The operations of V, independent of their encoding. They compute each element of the result from
 //! the elements of vectors a and b, except for elements that the mask excludes.
 
-use super::{Comparison, FloatFunction, Turned};
+use super::{Comparison, FloatFunction, Negations};
 use crate::numbers::words::Signs;
 
 /// A computing instruction of V.
@@ -45,7 +45,7 @@ pub enum VectorFunction {
     /// A multiply-add of floats.
     FloatMultiplyAdd {
         /// The negations.
-        turned: Turned,
+        negations: Negations,
         /// Whether the old destination is a factor rather than the addend.
         destination_is_factor: bool,
     },

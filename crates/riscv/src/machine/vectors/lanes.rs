@@ -204,7 +204,7 @@ impl<W: Words> Machine<W> {
                 Ok(self.words.add(&sum, &product))
             }
             VectorFunction::FloatMultiplyAdd {
-                turned,
+                negations,
                 destination_is_factor,
             } => {
                 let (a, b, d) = self.three(of.source, with, number, bytes, true)?;
@@ -215,7 +215,7 @@ impl<W: Words> Machine<W> {
                 };
                 let of = Floating {
                     precision: precision(bytes)?,
-                    function: FloatFunction::MultiplyAdd(turned),
+                    function: FloatFunction::MultiplyAdd(negations),
                 };
                 let round = self.rounding()?;
                 self.of_floats(of, round, [&b, &factor, &addend])
@@ -353,7 +353,7 @@ impl<W: Words> Machine<W> {
                 }
                 _ => unreachable!("these are all comparisons"),
             };
-            let bit = self.chosen(with, number, bit, |machine| machine.mask(with.rd, number))?;
+            let bit = self.merged(with, number, bit, |machine| machine.mask(with.rd, number))?;
             bits.push((number, bit));
         }
         self.write_mask(with.rd, bits)

@@ -218,7 +218,7 @@ impl<W: Words> Machine<W> {
     }
 
     /// Returns the new value of an element, or its old one if the mask leaves it undisturbed.
-    fn chosen(
+    fn merged(
         &mut self,
         with: &Operands,
         number: u64,
@@ -236,7 +236,7 @@ impl<W: Words> Machine<W> {
     /// Writes all results, after the last operand was read.
     fn write(&mut self, with: &Operands, bytes: u64, results: Results<W::Word>) -> Result<()> {
         for (number, word) in results {
-            let word = self.chosen(with, number, word, |machine| {
+            let word = self.merged(with, number, word, |machine| {
                 machine.element(with.rd, number, bytes)
             })?;
             self.set_element(with.rd, number, bytes, &word)?;

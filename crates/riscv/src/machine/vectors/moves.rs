@@ -113,7 +113,7 @@ impl<W: Words> Machine<W> {
             }
             let more = self.lane(lane, &sum, &word, sums)?;
             let before = sum;
-            sum = self.chosen(with, number, more, |_| Ok(before))?;
+            sum = self.merged(with, number, more, |_| Ok(before))?;
         }
         self.set_element(with.rd, 0, sums, &sum)
     }

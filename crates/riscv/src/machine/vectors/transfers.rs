@@ -104,14 +104,14 @@ impl<W: Words> Machine<W> {
         } = of;
         if store {
             let word = self.element(register, number, bytes)?;
-            let word = self.chosen(with, masked_by, word, |machine| {
+            let word = self.merged(with, masked_by, word, |machine| {
                 machine.bytes_at(address, bytes as u8)
             })?;
             let stored = self.memory.store(&self.words, address, bytes, &word);
             return stored.map_err(|fault| super::super::in_stack(fault, address));
         }
         let word = self.bytes_at(address, bytes as u8)?;
-        let word = self.chosen(with, masked_by, word, |machine| {
+        let word = self.merged(with, masked_by, word, |machine| {
             machine.element(register, number, bytes)
         })?;
         self.set_element(register, number, bytes, &word)
