@@ -223,7 +223,7 @@ class Bound:
         try:
             if (known is None or not core.expect_again(known)) and core.rehearse():
                 current.trace = None
-                with current.storages.rehearsed(), checks.off(current):
+                with current.storages.rehearsed(), checks.dry(current):
                     run()
                 current.trace = trace
                 found = core.expect()
@@ -301,7 +301,7 @@ def share_weights(
     streams.check(count)
     task = Task()
     if current.party == owner:
-        with task.alone():
+        with task.keep_error():
             if weights is None:
                 raise misuse(
                     "nothing", f"party {owner} owns the weights and must pass them, not None"

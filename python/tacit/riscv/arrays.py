@@ -194,7 +194,7 @@ def given(
         if isinstance(values, SecretTensor):
             arrays.append(_shared(here, name, values))
         else:
-            with task.alone():
+            with task.keep_error():
                 owned[name] = _inside(name, _own(here, name, *values), within.get(name))
     names = [*(each.name for each in arrays), *owned]
     if twice := {name for name in names if names.count(name) > 1}:
