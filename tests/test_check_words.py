@@ -18,6 +18,8 @@ import check_words  # noqa: E402
         ("python/tacit/mine.py", "x.like(parts, loose=True)\n"),
         ("crates/mpc/src/mine.rs", "/// A mask that is wanted no more.\n"),
         ("docs/internals/mine.md", "What a party works out.\n"),
+        ("docs/mine.md", "Parties send, or the other way round.\n"),
+        ("python/tacit/mine.py", "claim = claims.now(session.claimant)\n"),
         ("crates/riscv/src/isa/mine.rs", "    ShiftLeftHalf,\n"),
         ("crates/riscv/src/isa/mine.rs", "    LoadUpper,\n"),
     ],

@@ -114,7 +114,7 @@ def test_what_is_kept_is_not_forgotten_with_what_lay_there_before() -> None:
     storages = Storages(Mock(), Dependencies())
     before, numbers = torch.ones(4), torch.ones(3)
     address = before.untyped_storage()._cdata
-    storages.keep_beside("kind", before, "before", of=[numbers])
+    storages.keep_with_storage("kind", before, "before", of=[numbers])
     del before
     # This call looks for freed storages.
     storages.add(torch.ones(1))
@@ -122,9 +122,9 @@ def test_what_is_kept_is_not_forgotten_with_what_lay_there_before() -> None:
     now = [other for other in others if other.untyped_storage()._cdata == address]
     assert now, "the memory is used again"
     more = torch.ones(3)
-    storages.keep_beside("kind", now[0], "now", of=[more])
+    storages.keep_with_storage("kind", now[0], "now", of=[more])
     del numbers
     storages.add(torch.ones(1))
-    assert storages.beside("kind", now[0]) == "now"
+    assert storages.kept_with_storage("kind", now[0]) == "now"
     storages.written(more)
-    assert storages.beside("kind", now[0]) is None
+    assert storages.kept_with_storage("kind", now[0]) is None

@@ -11,7 +11,7 @@ from pathlib import Path
 Module = tuple[str, ...]
 
 #: Comments, raw strings, strings and characters, whose text may look like code.
-_ASIDE = re.compile(
+_COMMENT_OR_LITERAL = re.compile(
     r"//[^\n]*|/\*.*?\*/|r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|'(?:\\[^']*|[^'\\])'",
     re.DOTALL,
 )
@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"::|[{},*]|\w+")
 def without_tests(text: str) -> tuple[str, set[str]]:
     """Returns the code of a file without comments, literals and test modules, and the names of the
     test modules in other files."""
-    code = _ASIDE.sub(lambda outside_trace: "\n" * outside_trace.group().count("\n"), text)
+    code = _COMMENT_OR_LITERAL.sub(lambda match: "\n" * match.group().count("\n"), text)
     elsewhere = set()
     while test := _TEST.search(code):
         end = test.end()

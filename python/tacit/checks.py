@@ -59,7 +59,7 @@ class Checked(Protocol):
     def using(self, **settings: Any) -> AbstractContextManager[None]:
         """Makes the session compute under the given settings inside the ``with`` block."""
 
-    def claimant(self) -> str:
+    def operator_label(self) -> str:
         """Names the current operator, its module and its source line."""
 
 
@@ -97,7 +97,7 @@ class Claims:
         #: Whether truncations leave the residues of their results.
         self.has_residues = core.lifts_truncated
         #: Number of entries in ``_bounds`` above which entries of freed storages are dropped.
-        self._patience = 0
+        self._cleanup_threshold = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -142,7 +142,7 @@ class Claims:
         """Keeps the residues of a tensor, in the order of its storage, until it is written to or
         freed."""
         with self._dependencies.running(None):
-            self._storages.keep_beside(_core.Residues, tensor, residues, of=())
+            self._storages.keep_with_storage(_core.Residues, tensor, residues, of=())
 
     def _residues(self, tensor: torch.Tensor) -> _core.Residues | None:
         """Returns the residues that are kept of a tensor, or the cache for those of a lasting one.
@@ -154,7 +154,7 @@ class Claims:
             return None
         found: _core.Residues | None = None
         if tensor.is_contiguous():
-            found = self._storages.beside(_core.Residues, tensor)
+            found = self._storages.kept_with_storage(_core.Residues, tensor)
         if found is not None or self._storages.name(tensor) is None:
             return found
         found = self._storages.derived(_core.Residues, [tensor])
@@ -174,11 +174,11 @@ class Claims:
 
     def bounded(self, parts: Parts, bits: int) -> None:
         """Records that magnitudes of numbers that have just been computed are below 2^bits."""
-        if len(self._bounds) > self._patience:
+        if len(self._bounds) > self._cleanup_threshold:
             for at, (reference, _) in list(self._bounds.items()):
                 if reference.expired():  # type: ignore[no-untyped-call]
                     self._bounds.pop(at, None)
-            self._patience = 2 * len(self._bounds) + 64
+            self._cleanup_threshold = 2 * len(self._bounds) + 64
         # While this reference exists, no other storage gets the same address.
         reference = StorageWeakRef(parts[0].untyped_storage())  # type: ignore[no-untyped-call]
         self._bounds[reference.cdata] = reference, bits
@@ -262,7 +262,7 @@ def proved(session: Checked) -> AbstractContextManager[None]:
     return session.using(is_proved=True)
 
 
-def off(session: Checked) -> AbstractContextManager[None]:
+def dry(session: Checked) -> AbstractContextManager[None]:
     """Checks nothing inside the ``with`` block, which computes shapes and no values."""
     return session.using(is_dry=True)
 
@@ -296,10 +296,10 @@ def _hold_compared(session: Checked, parts: Parts, width: int, truncate: int) ->
         hold(session, parts, WORD + 1 - truncate)
 
 
-def hold_just(session: Checked, parts: Parts, bits: int) -> None:
+def hold_exactly(session: Checked, parts: Parts, bits: int) -> None:
     """Claims that exactly −2^bits ≤ x < 2^bits; takes comparisons, so it is for few numbers."""
     if is_on(session) and parts[0].numel():
-        claim, place = session.claims.now(session.claimant), session.claims.place(parts)
+        claim, place = session.claims.now(session.operator_label), session.claims.place(parts)
         claim.exact[place] = bits + 2
 
 
@@ -307,7 +307,7 @@ def _hold(session: Checked, parts: Parts, bits: float) -> None:
     if session.claims.bound(parts) <= bits:
         return
     width = max(4, min(int(bits), WORD) + 3)
-    claim, place = session.claims.now(session.claimant), session.claims.place(parts)
+    claim, place = session.claims.now(session.operator_label), session.claims.place(parts)
     claim.holds[place] = min(width, claim.holds.get(place, width))
 
 
@@ -387,7 +387,7 @@ def claim_product(
     *,
     addends: Sequence[tuple[Parts, int]] = (),
     truncate: fixed.Shift = fixed.EXACT,
-    just: int | None = None,
+    exact: int | None = None,
     width: int = 0,
     dropped: Sequence[NDArray[np.int64]] = (),
 ) -> None:
@@ -401,7 +401,7 @@ def claim_product(
         addends: the numbers added before the truncation, each with the number of consecutive
             elements of the result that take the same one.
         truncate: the truncation of the sum.
-        just: bits to which a result without truncation is held exactly, by comparisons; for small
+        exact: bits to which a result without truncation is held exactly, by comparisons; for small
             results.
         width: width of the comparison of the truncated sum, if the operation compared it.
         dropped: the arrays of ``kept``, filled.
@@ -409,15 +409,15 @@ def claim_product(
     if not is_on(session):
         return
     claims, result = session.claims, out
-    claim = claims.now(session.claimant)
+    claim = claims.now(session.operator_label)
     rest, residues, truncated = _of_kept(session, dropped)
     if truncated:
         out = truncated
         _hold_compared(session, out, width, truncate.bits)
     elif residues is not None:
         claims.keep_residues(out[0], residues)
-    if just is not None:
-        hold_just(session, out, just)
+    if exact is not None:
+        hold_exactly(session, out, exact)
     elif not truncate.bits:
         hold(session, out, WORD)
     for operand in (operand for x, y, _ in terms for operand in (x, y)):

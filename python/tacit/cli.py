@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 from tacit import logs
 from tacit.commands import COMMANDS
+from tacit.commands.absence import report_bad_usage
 from tacit.commands.options import check_report
 from tacit.commands.parser import Parser
-from tacit.commands.telling import tell_of_usage
 from tacit.doctor import DISTRIBUTION, other
 from tacit.errors import TacitError, Terminated
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed = command_line().parse_args(arguments)
     except SystemExit as end:
         if end.code == USAGE:
-            tell_of_usage(sys.argv[1:] if arguments is None else arguments)
+            report_bad_usage(sys.argv[1:] if arguments is None else arguments)
         raise
     try:
         logs.show()

@@ -93,7 +93,7 @@ class Dependencies:
     def __init__(self) -> None:
         self._of: dict[int, tuple[StorageWeakRef, Known]] = {}
         #: Number of entries from which freed storages are dropped again.
-        self._patience = 0
+        self._cleanup_threshold = 0
         #: Threads may run concurrently, each with its own operator.
         self._thread = _Thread()
         #: Whether any value ever depended on a flag.
@@ -117,7 +117,7 @@ class Dependencies:
             if there[1] is known:
                 return
             known = union((there[1], known))
-        elif len(self._of) > self._patience:
+        elif len(self._of) > self._cleanup_threshold:
             self._drop_freed()
         # The weak reference ensures that no other storage gets this address.
         reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
@@ -206,7 +206,7 @@ class Dependencies:
         for at, (reference, _) in list(self._of.items()):
             if reference.expired():  # type: ignore[no-untyped-call]
                 self._of.pop(at, None)
-        self._patience = 2 * len(self._of) + 64
+        self._cleanup_threshold = 2 * len(self._of) + 64
 
 
 def _is_all_of_its_storage(part: torch.Tensor) -> bool:

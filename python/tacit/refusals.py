@@ -62,7 +62,7 @@ class Task:
     error: Exception | None = None
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def keep_error(self) -> Iterator[None]:
         """Catches an error and keeps it."""
         try:
             yield
@@ -94,7 +94,7 @@ def announced(current: Session, owner: int, what: str, make: Callable[[], Any]) 
     """
     task, payload = Task(), None
     if current.party == owner:
-        with task.alone():
+        with task.keep_error():
             payload = json.dumps(make()).encode()
         payload = payload or json.dumps(task.told).encode()
     told = announcement(current.core.broadcast(owner, payload), owner, current.member)

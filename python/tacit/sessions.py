@@ -105,7 +105,7 @@ class Session:
         #: Whether several threads did so, one after another.
         self.has_changed_thread = False
         #: The warnings given so far about constants that are lost in rounding.
-        self.lost: set[str] = set()
+        self.lost_constants: set[str] = set()
         #: The latest error text of a refused operator. TorchScript's interpreter loses it, so it is
         #: kept here.
         self.refused = ""
@@ -143,7 +143,7 @@ class Session:
         """Ends the step that :meth:`enter` began; ``before`` is what it returned."""
         self.thread = before
 
-    def claimant(self) -> str:
+    def operator_label(self) -> str:
         """Names the current operator, its module and its source line, as errors print them."""
         where = f"module {self.modules.labels[-1]!r}" if self.modules.labels else "no module"
         line = source_lines.line()

@@ -54,7 +54,7 @@ class Storages:
         self._kept = 0
         self._next = 0
         #: Number of requests for names until freed storages are looked for again.
-        self._patience = 0
+        self._requests_until_cleanup = 0
 
     def add(self, tensor: torch.Tensor) -> None:
         """Marks a tensor as a factor that will be used again, with its views."""
@@ -73,8 +73,8 @@ class Storages:
         if lasting is None or not lasting.is_named:
             return None
         # The search takes time in the number of storages, and every product asks for a name.
-        self._patience -= 1
-        if self._patience < 0:
+        self._requests_until_cleanup -= 1
+        if self._requests_until_cleanup < 0:
             self._drop_freed()
         geometry = (tensor.storage_offset(), tuple(tensor.shape), strides)
         name = lasting.names.get(geometry)
@@ -101,7 +101,7 @@ class Storages:
         freed."""
         self._keep((kind, *map(geometry, tensors)), value, (*tensors, *of))
 
-    def beside(self, kind: Any, tensor: torch.Tensor) -> Any:
+    def kept_with_storage(self, kind: Any, tensor: torch.Tensor) -> Any:
         """Returns the value of a kind that was kept with the storage of a tensor, or ``None``."""
         return self._used((kind, tensor.untyped_storage()._cdata))
 
@@ -112,7 +112,7 @@ class Storages:
             self._dependencies.use_within(self._flags.get(key))
         return found
 
-    def keep_beside(
+    def keep_with_storage(
         self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]
     ) -> Any:
         """Keeps a value with the storage of a tensor, as ``derive`` does, and returns its key."""
@@ -120,7 +120,7 @@ class Storages:
         self._keep(key, value, (tensor, *of))
         return key
 
-    def let_go(self, key: Any, value: Any) -> None:
+    def evict(self, key: Any, value: Any) -> None:
         """Forgets a value, unless another value has replaced it."""
         if self._derived.get(key) is value:
             self._derived.pop(key, None)
@@ -167,7 +167,7 @@ class Storages:
         lasting.names, lasting.derived = {}, {}
 
     def _drop_freed(self) -> None:
-        self._patience = len(self._lasting)
+        self._requests_until_cleanup = len(self._lasting)
         # Another thread may add an entry meanwhile, or drop the same one.
         for at, entry in list(self._lasting.items()):
             if entry.reference.expired():  # type: ignore[no-untyped-call]

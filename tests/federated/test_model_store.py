@@ -102,7 +102,7 @@ def test_a_first_round_that_not_all_have_is_begun_again(
     for models, each in zip(every, kept, strict=True):
         models.begin(next(one for one in each if (one.ended, one.digest) == (ended, digest)))
         assert models.path.exists() == (ended == 1)
-        assert not models.beside.exists()
+        assert not models.pending_path.exists()
 
 
 def test_servers_of_one_machine_may_have_one_file(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def refused_by_its_disk(server: Server, models: Models) -> None:
     """Of the second server, in the second round."""
 
     def pend(ended: int, *given: Any) -> None:
-        models.beside = Path("/dev/full") if ended == 2 else models.beside
+        models.pending_path = Path("/dev/full") if ended == 2 else models.pending_path
         kept(ended, *given)
 
     if server.number == 1:

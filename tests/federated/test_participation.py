@@ -13,7 +13,7 @@ from tacit.federated import Client
 from tacit.federated.privacy.account import Mechanism, epsilons
 from tacit.federated.rounds import participation
 from tacit.federated.rounds.client_update import Change, Outgoing
-from tacit.federated.rounds.participation import is_drawn, withheld
+from tacit.federated.rounds.participation import is_drawn, zeroed
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Round
 from tacit.federated.service.server import Report
@@ -43,7 +43,7 @@ def test_who_always_counts_and_who_hardly_does(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_who_is_not_drawn_sends_zeros_that_pass() -> None:
-    sent = withheld(Outgoing(Change({"x": torch.tensor([3.0, -1e30])}), 1.0)).update()
+    sent = zeroed(Outgoing(Change({"x": torch.tensor([3.0, -1e30])}), 1.0)).update()
     assert sent.vector.tolist() == [0.0, 0.0]
     assert sent.weight == 0.0
     found = Round.of(Settings()).plain(

@@ -69,14 +69,14 @@ def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> N
         time.sleep(max(0.0, tasks[5].deadline))
         with pytest.raises(RefusedError, match="round 1"):
             clients[5].submit(start)
-        first = [told.report for told in servers.told()]
+        first = [each.report for each in servers.reports()]
         # All come to the next one.
         joined = list(pool.map(lambda at: clients[at].join(LONG), range(8)))
         expected = start + updates[0, :3].mean(0)
         assert all(torch.allclose(task.model, expected, atol=1e-5) for task in joined)
         list(pool.map(lambda at: clients[at].submit(joined[at].model + updates[1, at]), range(8)))
         models = list(pool.map(lambda at: clients[at].result(LONG), range(8)))
-        second = [told.report for told in servers.told()]
+        second = [each.report for each in servers.reports()]
         with pytest.raises(PeerError, match='failed in step "submit": it cannot be reached at'):
             lost.result()
     for report in first:

@@ -94,7 +94,7 @@ def save_checkpoint(
         public, current.party, {name: _own(each) for name, each in tensors.items()}
     )
     task = Task()
-    with task.alone():
+    with task.keep_error():
         write(Path(path), file)
     told_by_all(current, task, "to save its part of the checkpoint")
     remove_older(Path(path), current.party, step)
@@ -134,7 +134,7 @@ def load_checkpoint(
     current = session()
     chosen = _choose(current, find(Path(path), current.party), step, path)
     task = Task()
-    with task.alone():
+    with task.keep_error():
         file = _own_file(current, chosen)
     told_by_all(current, task, "to load its part of the checkpoint")
     public = file.public

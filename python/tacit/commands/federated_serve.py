@@ -102,7 +102,7 @@ def run(parsed: argparse.Namespace) -> None:
         raise missing(parsed.out, latest.path, ended)
     if not kept or (is_kept and is_first(models, ended)):
         start = _model(_start(parsed.model or federation.model, federation))
-        kept = [*kept, Kept.of(start, is_alike=not is_known)]
+        kept = [*kept, Kept.of(start, is_by_size=not is_known)]
     if is_known and models is None and parsed.rounds > 1:
         print(
             "tacit: without --out nothing keeps the model: where a server ends before the last "
@@ -169,9 +169,9 @@ def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Se
             raise
         assert models is not None
         raise setup_error(
-            f"{error}. {models.beside} has the model of round {pending.round}, the last one. If "
-            "another server has that model in its --out file, the work of both is done: mv "
-            f"{models.beside} {models.path}"
+            f"{error}. {models.pending_path} has the model of round {pending.round}, the last "
+            "one. If another server has that model in its --out file, the work of both is done: mv "
+            f"{models.pending_path} {models.path}"
         ) from None
 
 

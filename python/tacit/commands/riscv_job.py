@@ -172,7 +172,9 @@ class Job:
         except RangeError as error:
             failed = error
         seconds, spent = time.perf_counter() - started, here.meter.total - before
-        told = _told(here, {"rounds": spent.rounds, "bytes": spent.bytes_sent, "seconds": seconds})
+        told = _meter_readings(
+            here, {"rounds": spent.rounds, "bytes": spent.bytes_sent, "seconds": seconds}
+        )
         if failed is not None:
             raise failed
         return {
@@ -191,7 +193,7 @@ class Job:
         }
 
 
-def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
+def _meter_readings(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
     """Returns what each party's meter reports, in every party."""
     told = []
     for party, content in enumerate(here.told_by_all(json.dumps(own).encode())):

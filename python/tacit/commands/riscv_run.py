@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import tacit
+from tacit.commands.absence import report_absence
 from tacit.commands.options import (
     add_checked,
     add_member,
@@ -14,7 +15,6 @@ from tacit.commands.options import (
     write_json,
 )
 from tacit.commands.riscv_job import add_job, job, show
-from tacit.commands.telling import tell
 from tacit.errors import MisuseError, RangeError, SetupError
 
 
@@ -37,7 +37,7 @@ def run(parsed: argparse.Namespace) -> None:
         check_report(parsed)
         wanted = job(parsed, parsed.party)
     except (MisuseError, SetupError) as error:
-        tell(parsed.config, parsed.party, str(error))
+        report_absence(parsed.config, parsed.party, str(error))
         sys.exit(1)
     with tacit.connect(
         parsed.config, parsed.party, threads=parsed.threads, checked=parsed.checked or None

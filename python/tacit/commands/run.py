@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 import tacit
 from tacit.atomic_write import cannot_write, write
 from tacit.commands import run_program
+from tacit.commands.absence import WHILE_STARTING, report_absence
 from tacit.commands.correlations import to_bytes
 from tacit.commands.options import add_checked, add_json, add_member, add_threads
 from tacit.commands.run_report import Report, reported
-from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
 
 
@@ -108,7 +108,7 @@ def _run_compiled(parsed: argparse.Namespace, report: Report) -> None:
 
 def _give_up(parsed: argparse.Namespace, wrong: str) -> NoReturn:
     """Tells the other parties why this party does not take part, and exits."""
-    tell(parsed.config, parsed.party, wrong, wrong)
+    report_absence(parsed.config, parsed.party, wrong, wrong)
     sys.exit(1)
 
 

@@ -140,7 +140,7 @@ def take_part(
 
 
 def _carried_out(session: "Session", part: Part) -> Any:
-    roles = _told(session, part)
+    roles = _roles(session, part)
     (weights_owner,) = _owners(roles, "weights", "the weights: --weights FILE at their owner")
     owners = {}
     for name, each in part.program.inputs.items():
@@ -184,7 +184,7 @@ def _carried_out(session: "Session", part: Part) -> Any:
     return mine
 
 
-def _told(session: "Session", part: Part) -> list[dict[str, int]]:
+def _roles(session: "Session", part: Part) -> list[dict[str, int]]:
     """Returns what each party has and requests, in every party; for an input, how many examples it
     has."""
     names = ["weights", *(f"input {name}" for name in part.program.inputs), "output"]
@@ -193,10 +193,10 @@ def _told(session: "Session", part: Part) -> list[dict[str, int]]:
         *(part.examples if name in part.inputs else 0 for name in part.program.inputs),
         int(part.output is not None),
     ]
-    from tacit.compilation.execute import told_of
+    from tacit.compilation.execute import reports_of
 
     told = []
-    for party, read in enumerate(told_of(session, part.program, has)):
+    for party, read in enumerate(reports_of(session, part.program, has)):
         if len(read) != len(names) or not all(type(each) is int and each >= 0 for each in read):
             raise DeviationError.of(party, "did not report what it has")
         told.append(dict(zip(names, read, strict=True)))

@@ -64,7 +64,7 @@ COMPOSITE = frozenset(
 
 #: Operators that secret tensors have but that no program may call: PyTorch trusts their arguments
 #: and reads whatever is in memory. Operators that programs may call are composed of them.
-BELIEVED = frozenset({aten._reshape_alias.default, aten.mkldnn_rnn_layer.default})
+UNCHECKED = frozenset({aten._reshape_alias.default, aten.mkldnn_rnn_layer.default})
 
 #: Arguments that say where and how a tensor is stored. Programs pass none of them: the components
 #: of a secret tensor decide this themselves.
@@ -85,7 +85,7 @@ def is_allowed(target: Any) -> bool:
     # No program trains, and PyTorch trusts the arguments of backward operators to be as its own
     # forward pass leaves them.
     is_gradient = "_backward" in target._schema.name
-    is_refused = is_empty or is_gradient or target in BELIEVED
+    is_refused = is_empty or is_gradient or target in UNCHECKED
     return target in COMPOSITE or (target in TABLE and is_pure(target) and not is_refused)
 
 

@@ -49,7 +49,7 @@ def functions_of(node: fx.Node) -> tuple[str, ...]:
     return (_ALONE[node.target],)
 
 
-def looks_at_sides(node: fx.Node) -> bool:
+def compares_with_cutoffs(node: fx.Node) -> bool:
     """Returns whether an operator compares its argument with cutoffs or with zero, and nothing
     else."""
     fits = fits_in(node, node.meta.get("fits") or {})

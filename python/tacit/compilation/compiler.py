@@ -47,10 +47,10 @@ Progress = Callable[[str], None]
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
-_alone = threading.RLock()
+_compile_lock = threading.RLock()
 
 
-def alone(function: Callable[Given, Made]) -> Callable[Given, Made]:
+def exclusive(function: Callable[Given, Made]) -> Callable[Given, Made]:
     """Restricts a function to one thread at a time.
 
     PyTorch's export changes global state of the process, and parties may be threads that each
@@ -58,13 +58,13 @@ def alone(function: Callable[Given, Made]) -> Callable[Given, Made]:
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Made:
-        with _alone:
+        with _compile_lock:
             return function(*args, **kwargs)
 
     return called
 
 
-@alone
+@exclusive
 def compile(  # noqa: A001
     model: torch.nn.Module | str | Path,
     example: Any = None,

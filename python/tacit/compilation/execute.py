@@ -70,7 +70,7 @@ class Bound:
         #: width of the session, by its checked mode and by the number of examples that are
         #: computed side by side.
         self._rehearsed: dict[tuple[int, bool, int], _core.Expectation | None] = {}
-        self._is_told = False
+        self._has_warned = False
 
     def one_by_one(self) -> None:
         """Makes steps run one after another from now on, like those of a module that is called
@@ -110,7 +110,7 @@ class Bound:
             program.inputs[name].name for name, x in given.items() if not self._is_promised(name, x)
         ]
         is_proved = not unknown
-        self._tell_of_costs(unknown)
+        self._warn_of_costs(unknown)
         is_given = is_proved and all(isinstance(x, SecretTensor) for x in given.values())
         # Public values are not guarded, so guards would prove nothing.
         widths = _Widths(is_proved, is_given and current.core.guards)
@@ -122,7 +122,10 @@ class Bound:
             for first in range(0, count, self._streams):
                 together = range(first, min(count, first + self._streams))
                 examples = [
-                    {name: _alone(streams.one_of(x, at, count)) for name, x in given.items()}
+                    {
+                        name: _in_own_memory(streams.one_of(x, at, count))
+                        for name, x in given.items()
+                    }
                     for at in together
                 ]
                 results += self._together(examples, widths, is_given)
@@ -223,7 +226,7 @@ class Bound:
         try:
             if (known is None or not core.expect_again(known)) and core.rehearse():
                 current.trace = None
-                with current.storages.rehearsed(), checks.off(current):
+                with current.storages.rehearsed(), checks.dry(current):
                     run()
                 current.trace = trace
                 found = core.expect()
@@ -240,18 +243,18 @@ class Bound:
             return True
         return self._session.storages.derived(self._promise(placeholder), [x._parts[0]]) is not None
 
-    def _tell_of_costs(self, unknown: list[str]) -> None:
+    def _warn_of_costs(self, unknown: list[str]) -> None:
         """Warns once about the cost of inputs of which nothing is proved, and says how to share
         them instead."""
         chosen = ("width", "guard", "narrow", "scale", "fits")
         nodes = self.program.graph.nodes
         if (
             not unknown
-            or self._is_told
+            or self._has_warned
             or not any(node.meta.get(name) for node in nodes for name in chosen)
         ):
             return
-        self._is_told = True
+        self._has_warned = True
         warnings.warn(
             "these inputs were not checked against what the program was compiled for: "
             f"{', '.join(unknown)}; so nothing is proved of them, comparisons have 64 bits and no "
@@ -301,7 +304,7 @@ def share_weights(
     streams.check(count)
     task = Task()
     if current.party == owner:
-        with task.alone():
+        with task.keep_error():
             if weights is None:
                 raise misuse(
                     "nothing", f"party {owner} owns the weights and must pass them, not None"
@@ -353,7 +356,7 @@ def _compare(current: Session, program: Runnable, count: int, owner: int, task: 
     Every party sends its program's hash and its number of streams, and the owner also whether it
     refuses. One round."""
     refused = {}
-    for party, told in enumerate(told_of(current, program, [count, task.told])):
+    for party, told in enumerate(reports_of(current, program, [count, task.told])):
         if len(told) != 2 or type(told[0]) is not int:
             raise DeviationError.of(party, "reported no number of streams")
         if party == owner and (cause := refusal(told[1], owner)) is not None:
@@ -367,7 +370,7 @@ def _compare(current: Session, program: Runnable, count: int, owner: int, task: 
     settle(current, task, refused, "to share the weights of the program")
 
 
-def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[Any]]:
+def reports_of(current: Session, program: Runnable, own: list[Any]) -> list[list[Any]]:
     """Returns what each party reports about its part in a program, after checking that all have the
     same program.
 
@@ -400,7 +403,7 @@ def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[An
     return found
 
 
-def _alone(x: torch.Tensor) -> torch.Tensor:
+def _in_own_memory(x: torch.Tensor) -> torch.Tensor:
     """Copies a public input to its own memory, so that operators that address memory by strides see
     no more than the input."""
     if isinstance(x, SecretTensor) or x.untyped_storage().nbytes() == x.numel() * x.itemsize:

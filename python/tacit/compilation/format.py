@@ -22,7 +22,7 @@ from torch import fx
 from tacit import checksums, fixed
 from tacit.buffers import bytes_in_order
 from tacit.compilation.allowlist import PLACES, by_name, name_of
-from tacit.compilation.approximating import Choice, functions_of, looks_at_sides
+from tacit.compilation.approximating import Choice, compares_with_cutoffs, functions_of
 from tacit.compilation.comparing import COMPARING, DROPPING, RECTIFYING, Guard
 from tacit.compilation.graph import KEEPING, NARROWING
 from tacit.errors import MisuseError, printable
@@ -298,7 +298,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     node.meta["guard"] = _guard_of(name, target, guard, scale)
     node.meta["fits"] = _fits_of(node, fits)
     if width is not None and not (
-        (target in COMPARING or looks_at_sides(node)) and _is_width(width)
+        (target in COMPARING or compares_with_cutoffs(node)) and _is_width(width)
     ):
         raise MisuseError(f"{name} compares {width!r} bits")
     node.meta["narrow"] = _narrow_of(node, narrow, kept)

@@ -12,7 +12,7 @@ from torch import fx
 
 from tacit import fixed
 from tacit.compilation.allowlist import name_of
-from tacit.compilation.approximating import error_of, functions_of, looks_at_sides
+from tacit.compilation.approximating import compares_with_cutoffs, error_of, functions_of
 from tacit.compilation.comparing import COMPARING, Guard
 from tacit.compilation.graph import Value, is_call
 from tacit.compilation.passes.merge_truncations import truncations
@@ -129,7 +129,10 @@ def _in_range(steps: list[Step], limit: float) -> dict[str, float]:
 
 def _step(node: fx.Node, scale: int) -> Step:
     value, interval, width = node.meta["value"], node.meta.get("interval"), node.meta.get("width")
-    compares, guard = node.target in COMPARING or looks_at_sides(node), node.meta.get("guard")
+    compares, guard = (
+        node.target in COMPARING or compares_with_cutoffs(node),
+        node.meta.get("guard"),
+    )
     dropped, why = node.meta.get("dropped") or 0, ""
     if compares:
         why = "64 bits hold every number in range"

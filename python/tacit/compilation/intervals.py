@@ -83,7 +83,7 @@ def _magnitude(prover: Prover, node: Node) -> Interval | None:
 
 
 @rule(aten.leaky_relu.default)
-def _bent(prover: Prover, node: Node) -> Interval | None:
+def _leaky_relu(prover: Prover, node: Node) -> Interval | None:
     x, slope = prover.against_zero(node), float(node.args[1]) if len(node.args) > 1 else 0.01
     if x is None or slope < 0:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from tacit.compilation.graph import Interval, Node
-from tacit.compilation.normalisations import OF_THREE, WHOLE, factors
+from tacit.compilation.normalisations import BATCH_NORM, NATIVE_BATCH_NORM, factors
 from tacit.compilation.prover import Prover, rule
 from tacit.operators.normalization import FACTOR_SCALE
 
@@ -22,7 +22,7 @@ def _weighted(prover: Prover, node: Node) -> Interval | None:
     return ends and prover.rounded(float(ends[0].min()), float(ends[1].max()))
 
 
-@rule(WHOLE, OF_THREE)
+@rule(BATCH_NORM, NATIVE_BATCH_NORM)
 def _normalised(prover: Prover, node: Node) -> Interval | None:
     """Bounds factor·x + offset for each channel."""
     x, folded = prover.of(node.args[0]), factors(prover.draft, node)

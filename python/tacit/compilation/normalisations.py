@@ -9,8 +9,11 @@ aten = torch.ops.aten
 
 #: Batch normalisation: the first operator returns one tensor, the second returns three.
 #: ``EPSILON_AT`` gives the position of the argument epsilon in each.
-WHOLE, OF_THREE = aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default
-EPSILON_AT = {WHOLE: 7, OF_THREE: 6}
+BATCH_NORM, NATIVE_BATCH_NORM = (
+    aten.batch_norm.default,
+    aten._native_batch_norm_legit_no_training.default,
+)
+EPSILON_AT = {BATCH_NORM: 7, NATIVE_BATCH_NORM: 6}
 
 
 def factors(draft: Draft, node: Node) -> tuple[torch.Tensor, torch.Tensor] | None:

@@ -113,7 +113,7 @@ def tried(
     runs = []
     for each, own, is_eager in ((program, weights, False), (weights.model, before, True)):
         told = launch(_run, each, own, inputs, count, streams, is_eager, timeout=TIMEOUT, **setting)
-        runs.append(_held(told, plain))
+        runs.append(_measured(told, plain))
     return Trial(*runs)
 
 
@@ -151,7 +151,7 @@ def _run(
     return {"results": shown, "seconds": seconds, "rounds": spent.rounds, "bytes": spent.bytes_sent}
 
 
-def _held(told: list[dict[str, Any]], plain: list[torch.Tensor]) -> Run:
+def _measured(told: list[dict[str, Any]], plain: list[torch.Tensor]) -> Run:
     results = told[INPUT_OWNER]["results"]
     pairs = list(zip(results, plain, strict=True))
     agreements = [each for each in (_agreement(*pair) for pair in pairs) if each is not None]

@@ -11,7 +11,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from tacit.compilation.allowlist import is_allowed, name_of, trains
-from tacit.compilation.approximating import looks_at_sides
+from tacit.compilation.approximating import compares_with_cutoffs
 from tacit.compilation.arguments import check
 from tacit.compilation.comparing import COMPARING, DROPPING
 from tacit.compilation.graph import KEEPING, NARROWING, Draft, Interval, Value, outputs
@@ -135,7 +135,7 @@ def _check_chosen(draft: Draft, node: fx.Node) -> None:
     _check_interval(node.name, node.meta["interval"])
     width, kept, dropped = (node.meta.get(name) for name in ("width", "scale", "dropped"))
     if width is not None and not (
-        0 < width <= WORD and (node.target in COMPARING or looks_at_sides(node))
+        0 < width <= WORD and (node.target in COMPARING or compares_with_cutoffs(node))
     ):
         raise MisuseError(f"{node.name} compares {width} bits")
     if node.meta["guard"] is not None and node.target not in COMPARING:

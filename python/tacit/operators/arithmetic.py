@@ -50,7 +50,7 @@ aten = torch.ops.aten
 
 #: Fraction bits of gradients at the default scale. At a session's scale with more, quotients are
 #: computed as exactly as these bits allow.
-_MOST_USUAL = DEFAULT.bits + fixed.MORE_IN_GRADIENTS
+_GRADIENT_BITS = DEFAULT.bits + fixed.MORE_IN_GRADIENTS
 
 #: Quotients of full 64-bit words. A quotient beyond 2^44 becomes a number of 2^43 or more.
 divide_wide = quotient(wide.divide_wide, as_words, checks.WORD, 57)
@@ -238,7 +238,7 @@ def _divided(x: Any, y: SecretTensor) -> SecretTensor:
     if not isinstance(x, SecretTensor):
         scale = operand_scale(public(x), y._session.scale)
         x = SecretTensor(lifted(y._session, x, scale), scale, y._session, public(x).dtype)
-    is_fine = x._session.scale.bits > _MOST_USUAL
+    is_fine = x._session.scale.bits > _GRADIENT_BITS
     return divide_wide(x, y) if is_fine or _may_be_wide(x) or _may_be_wide(y) else divide(x, y)
 
 

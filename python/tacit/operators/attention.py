@@ -86,7 +86,7 @@ def _blind(mask: torch.Tensor) -> torch.Tensor | None:
 
 
 @dataclass
-class _Logarithms:
+class _DeferredLogsumexp:
     """Logarithms of the sums of exponentials, computed only when they are asked for.
 
     PyTorch keeps them for the gradient. The gradient here uses the weights instead, which are kept
@@ -128,7 +128,7 @@ def flash_attention(
     if made is None:
         return result, found.logsumexp(-1)
     session = found._session
-    kept = _Logarithms(made, weighing, session.scale)
+    kept = _DeferredLogsumexp(made, weighing, session.scale)
     later = SecretTensor(
         (), session.scale, session, found.dtype, shape=found.shape[:-1], later=kept
     )
@@ -156,7 +156,7 @@ def flash_attention_backward(
     heads = key, value
     key, value = repeated(key, query), repeated(value, query)
     kept = logarithms._later if isinstance(logarithms, SecretTensor) else None
-    if isinstance(kept, _Logarithms):
+    if isinstance(kept, _DeferredLogsumexp):
         weighing: Any = kept.weights
     else:
         weighing, _ = weights(scores(query, key, attn_mask, is_causal, scale), attn_mask)

@@ -12,7 +12,7 @@ from tacit.operators.arithmetic import add, mul
 from tacit.operators.dispatch.operands import at_session_scale, fraction, rescaled
 from tacit.operators.dispatch.scales import of_session
 from tacit.operators.dispatch.table import assign, implements, unsupported
-from tacit.operators.layer_norm import centred, left
+from tacit.operators.layer_norm import centred, deferred_inverse
 from tacit.operators.normalization import FACTOR_SCALE, by_channel, normalise
 from tacit.operators.numerics.inverse_roots import inverse_roots
 from tacit.tensor import SecretTensor
@@ -109,7 +109,7 @@ def _by_own_statistics(
     result = by_channel(factor, deviations)
     if bias is not None:
         result = add(result, bias.reshape((1, -1) + (1,) * (x.dim() - 2)))
-    later = left(roots.found, lambda: by_channel(inverse, deviations), mean.shape)
+    later = deferred_inverse(roots.found, lambda: by_channel(inverse, deviations), mean.shape)
     return rescaled(result, session.scale), mean, later
 
 

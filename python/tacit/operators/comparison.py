@@ -28,8 +28,8 @@ from tacit.operators.dispatch.table import implements
 from tacit.operators.numerics.bounds import (
     Bound,
     bound_of,
-    settled,
-    sure,
+    fill_known,
+    known_results,
     whole_above,
     whole_below,
     whole_equal,
@@ -101,17 +101,17 @@ def _by_arguments(x: Any, y: Any) -> tuple[Any, Any]:
 def _less_than_public(x: SecretTensor, value: Any) -> SecretTensor:
     session, bound = x._session, _bound(x, value, whole_above)
     if bound.is_above or bound.is_below:
-        return sure(session, x, bound, above=True, below=False)
+        return known_results(session, x, bound, above=True, below=False)
     width = difference_width(session, bound.scale, x, bound.words)
     words = shares.trivial(session, bound.words) if width <= WORD else bound.words
     bits = bits_of(session, less(session, lifted(session, x, bound.scale), words, width))
-    return settled(bits, bound, above=True, below=False)
+    return fill_known(bits, bound, above=True, below=False)
 
 
 def _greater_than_public(x: SecretTensor, value: Any) -> SecretTensor:
     session, bound = x._session, _bound(x, value, whole_below)
     if bound.is_above or bound.is_below:
-        return sure(session, x, bound, above=False, below=True)
+        return known_results(session, x, bound, above=False, below=True)
     width, words = (
         difference_width(session, bound.scale, x, bound.words),
         lifted(session, x, bound.scale),
@@ -120,7 +120,7 @@ def _greater_than_public(x: SecretTensor, value: Any) -> SecretTensor:
         bits = less(session, shares.trivial(session, bound.words), words, width)
     else:
         bits = less(session, opposite(session, words), ~bound.words, width)
-    return settled(bits_of(session, bits), bound, above=False, below=True)
+    return fill_known(bits_of(session, bits), bound, above=False, below=True)
 
 
 @implements(aten.gt.Tensor, aten.gt.Scalar)
@@ -151,12 +151,12 @@ def eq(x: Any, y: Any) -> SecretTensor:
     x, value = (x, y) if is_secret(x) else (y, x)
     session, bound = x._session, _bound(x, value, whole_equal)
     if bound.is_above or bound.is_below:
-        return sure(session, x, bound, above=False, below=False)
+        return known_results(session, x, bound, above=False, below=False)
     width = difference_width(session, bound.scale, x, bound.words)
     bits = _equal(
         session, lifted(session, x, bound.scale), shares.trivial(session, bound.words), width
     )
-    return settled(bits, bound, above=False, below=False)
+    return fill_known(bits, bound, above=False, below=False)
 
 
 def _equal(session: Session, x: Parts, y: Parts, width: int) -> SecretTensor:

@@ -48,7 +48,7 @@ def integer_power(x: Any, exponent: Any) -> SecretTensor:
         unsupported("a power of booleans", "make them integers")
     base, exponent = _as(dtype, x), _as(dtype, exponent)
     base = as_words(base) if isinstance(base, SecretTensor) else base
-    bits, negative = _taken_apart(exponent)
+    bits, negative = _bits_and_sign(exponent)
     is_checked = stays_in_range(session, dtype)
     if is_checked:
         bits = _few_bits(bits, negative)
@@ -73,7 +73,7 @@ def _as(dtype: torch.dtype, x: Any) -> Any:
     return as_words(x.like(x._parts, dtype=dtype, unreduced=may_be_unreduced(dtype)))
 
 
-def _taken_apart(exponent: Any) -> tuple[Any, Any]:
+def _bits_and_sign(exponent: Any) -> tuple[Any, Any]:
     """Returns the bits of an exponent along a new first dimension, lowest first, and its sign.
 
     The sign says whether it is negative. It is ``None`` if the exponent never is.

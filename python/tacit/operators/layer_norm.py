@@ -64,10 +64,10 @@ def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretT
     means = mean(x, dims, True)
     rough = sub(x, means)
     count = math.prod(x.shape[dim] for dim in dims)
-    left = summed(rough, count, lambda part: part.sum(list(dims), keepdim=True))
+    sums = summed(rough, count, lambda part: part.sum(list(dims), keepdim=True))
     fine = fixed.of_sum([DEVIATIONS, session.scale])
     with session.using(scale=fine):
-        rest = averaged(left, torch.tensor(1.0 / count, dtype=torch.float64), count)
+        rest = averaged(sums, torch.tensor(1.0 / count, dtype=torch.float64), count)
         return sub(rescaled(rough, fine), rest), means
 
 
@@ -80,7 +80,7 @@ def by_rows(x: Any, inverse: Any) -> Any:
     return product.like(tuple(part.squeeze(2) for part in product._parts))
 
 
-def left(
+def deferred_inverse(
     inverse: SecretTensor, normal: Callable[[], SecretTensor], shape: Sequence[int]
 ) -> SecretTensor:
     """Returns inverse roots as a lazily computed tensor, which PyTorch keeps for the gradient."""
@@ -107,7 +107,11 @@ def _of_rows(x: SecretTensor, rows: int, shape: Sequence[int], eps: float) -> No
         nothing = x.like(tuple(part.new_zeros(shape) for part in x._parts), session.scale)
         return at_session_scale(fraction(x)), nothing, nothing
     product, means, inverse = normalised(x.reshape(rows, -1), eps)
-    return product.reshape(x.shape), means.reshape(shape), left(inverse, lambda: product, shape)
+    return (
+        product.reshape(x.shape),
+        means.reshape(shape),
+        deferred_inverse(inverse, lambda: product, shape),
+    )
 
 
 def _transformed(x: Any, weight: Optional, bias: Optional) -> Any:
@@ -165,7 +169,7 @@ def rms_norm(
     rows = x.reshape(math.prod(kept), -1)
     inverse = inverse_roots(rows, eps).found
     product = by_rows(rows, inverse)
-    later = left(inverse, lambda: product, shape)
+    later = deferred_inverse(inverse, lambda: product, shape)
     return _transformed(product.reshape(x.shape), weight, None), later
 
 

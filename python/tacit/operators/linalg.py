@@ -97,15 +97,15 @@ class _Factors:
             self._inverse = inverted(Equilibrated.of(x._session, x._parts, x._scale.bits))
         return self._inverse
 
-    def solve(self, right: SecretTensor, *, left: bool, turned: bool = False) -> SecretTensor:
+    def solve(self, right: SecretTensor, *, left: bool, transposed: bool = False) -> SecretTensor:
         """Solves M·X = right, or X·M = right, which is Mᵀ·Xᵀ = rightᵀ.
 
-        M is the matrix, or its transpose if ``turned``.
+        M is the matrix, or its transpose if ``transposed``.
         """
         if not left:
-            found: SecretTensor = self.solve(right.mT, left=True, turned=not turned).mT
+            found: SecretTensor = self.solve(right.mT, left=True, transposed=not transposed).mT
             return found
-        by, scale = self.inverse.turned if turned else self.inverse, right._session.scale
+        by, scale = self.inverse.transposed if transposed else self.inverse, right._session.scale
         return right.like(by.solution(right._parts, right._scale.bits, scale.bits), scale)
 
 
@@ -154,8 +154,8 @@ def qr(x: SecretTensor, mode: str = "reduced") -> tuple[Any, Any]:
     upper = x.like(moved(session, triangular, exponents, down), scale)
     if mode == "r":
         return torch.empty(0, dtype=x.dtype), upper
-    turned = reflections.orthogonal(session, found, rows, kept, given.parts)
-    return x.like(shifted(session, turned, FINE, scale.bits), scale), upper
+    result = reflections.orthogonal(session, found, rows, kept, given.parts)
+    return x.like(shifted(session, result, FINE, scale.bits), scale), upper
 
 
 def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
@@ -293,7 +293,7 @@ def lu_solve(
     """Solves a system by the factors of a determinant or of a solution, for PyTorch's gradients."""
     if not isinstance(lu, SecretTensor) or not isinstance(lu._later, _Factors):
         unsupported("a solution by LU factors", "use linalg.solve")
-    return lu._later.solve(_given(right, lu._session), left=left, turned=adjoint)
+    return lu._later.solve(_given(right, lu._session), left=left, transposed=adjoint)
 
 
 # Triangular and positive definite matrices
@@ -332,8 +332,10 @@ def triangular_solve(
 
     Also returns the matrix.
     """
-    turned = x.mT if transpose else x
-    result = solve_triangular(turned, right, upper=upper != transpose, unitriangular=unitriangular)
+    transposed = x.mT if transpose else x
+    result = solve_triangular(
+        transposed, right, upper=upper != transpose, unitriangular=unitriangular
+    )
     return result, x.clone() if isinstance(x, SecretTensor) else x
 
 
@@ -365,8 +367,8 @@ def cholesky_solve(right: Any, factor: Any, upper: bool = False) -> SecretTensor
     """Solves L·Lᵀ·X = right: two solutions by one inverse. About 280 rounds, whatever the size."""
     session = session_of(right, factor)
     factors = _triangular(_given(factor, session), upper)
-    between = factors.solve(_given(right, session), left=True, turned=upper)
-    return factors.solve(between, left=True, turned=not upper)
+    between = factors.solve(_given(right, session), left=True, transposed=upper)
+    return factors.solve(between, left=True, transposed=not upper)
 
 
 @implements(aten.cholesky_inverse.default, scale=of_session)

@@ -207,7 +207,7 @@ def _gradient(overload: Any, dims: int) -> None:
         indices = settings[-1]
         if not isinstance(indices, SecretTensor):
             return _scattered(gradient, indices, x.shape, dims, torch.scatter_add)
-        return _given_back(gradient, _tournament(indices), x.shape)
+        return _scattered_to_winners(gradient, _tournament(indices), x.shape)
 
 
 for _overload, _dims in (
@@ -240,7 +240,7 @@ def max_unpool(x: Any, indices: Any, output_size: Sequence[int], *_: Any) -> Any
         unsupported(
             "unpooling by secret indices of windows that overlap", "pool with the kernel as stride"
         )
-    return _given_back(x, tournament, shape)
+    return _scattered_to_winners(x, tournament, shape)
 
 
 def _longer(shape: torch.Size, dims: int) -> list[int]:
@@ -257,13 +257,13 @@ def _tournament(indices: SecretTensor) -> Tournament:
     return indices._later.tournament
 
 
-def _given_back(values: Any, tournament: Tournament, shape: torch.Size) -> SecretTensor:
+def _scattered_to_winners(values: Any, tournament: Tournament, shape: torch.Size) -> SecretTensor:
     session = tournament.session
     scale = operand_scale(values, session.scale)
     outputs = tournament.winners[0].shape
     given = lifted(session, values, scale)
     checks.hold_summands(session, given, outputs.numel())
-    parts = tournament.given_back(tuple(part.reshape(outputs) for part in given))
+    parts = tournament.scatter_add(tuple(part.reshape(outputs) for part in given))
     return SecretTensor(tuple(part.reshape(shape) for part in parts), scale, session, values.dtype)
 
 

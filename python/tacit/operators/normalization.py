@@ -73,7 +73,7 @@ def normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: flo
 def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:
     """Returns factor and offset if at least one of weight, bias, mean and variance is secret."""
     if any(tensor is not None and not isinstance(tensor, SecretTensor) for tensor in statistics):
-        return _worked_out(statistics, eps)
+        return _computed(statistics, eps)
     secrets: list[SecretTensor] = [tensor for tensor in statistics if tensor is not None]
     session = secrets[0]._session
     key = _kind(statistics, eps), [secret._parts[0] for secret in secrets]
@@ -82,7 +82,7 @@ def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Secret
         # The result depends on the statistics alone, not on the data that it normalises now.
         dependencies = session.dependencies
         with dependencies.running(union(each.flags for each in secrets)) as own:
-            made = _worked_out(statistics, eps)
+            made = _computed(statistics, eps)
             # A concurrent computation may have cached them first.
             kept = session.storages.derived(*key)
             if kept is None:
@@ -93,7 +93,7 @@ def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Secret
     return factor.beside(session), offset.beside(session)
 
 
-def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:
+def _computed(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:
     """Computes factor and offset on shares."""
     weight, bias, mean, variance = statistics
     secret = next(tensor for tensor in statistics if isinstance(tensor, SecretTensor))

@@ -26,7 +26,7 @@ from tacit.operators.dispatch.scales import of_session
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.extremum import amax, amin
 from tacit.operators.products import product
-from tacit.operators.scatter_reduce_kernels import meeting
+from tacit.operators.scatter_reduce_kernels import reducer
 from tacit.operators.selection import target
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
@@ -65,7 +65,9 @@ def scatter_reduce(
         return moved(whole, lambda part: part.reshape(()))
     if isinstance(index, SecretTensor):
         x = at_session_scale(x) if reduce == "prod" else x
-        return _met(addressing.scatter(x, dim, index, values, meeting(x, reduce, include_self)))
+        return _as_unreduced(
+            addressing.scatter(x, dim, index, values, reducer(x, reduce, include_self))
+        )
     places = torch.arange(x.numel()).reshape(x.shape).gather(dim, index).reshape(-1)
     inside = tuple(slice(size) for size in index.shape)
     flat = values.like(tuple(part[inside].reshape(-1) for part in values._parts))
@@ -77,7 +79,7 @@ def scatter_reduce(
     return moved(result, lambda part: part.reshape(x.shape))
 
 
-def _met(x: SecretTensor) -> SecretTensor:
+def _as_unreduced(x: SecretTensor) -> SecretTensor:
     return x.like(x._parts, unreduced=may_be_unreduced(x.dtype))
 
 
@@ -163,8 +165,8 @@ def index_reduce(
     if isinstance(index, SecretTensor):
         x = within(target(x, session_of(x, index, values)))
         x = at_session_scale(x) if reduce == "prod" else x
-        change = meeting(x, reduce, include_self)
-        return _met(addressing.write_rows(x, dim, index.reshape(-1), values, change))
+        change = reducer(x, reduce, include_self)
+        return _as_unreduced(addressing.write_rows(x, dim, index.reshape(-1), values, change))
     if values.dim():
         shape = [-1 if at == dim % values.dim() else 1 for at in range(values.dim())]
         index = index.reshape(shape).expand(values.shape)

@@ -29,7 +29,7 @@ from tacit.tensor import SecretTensor
 Change = Callable[[Session, Parts, Parts, Parts], Parts]
 
 
-def meeting(x: SecretTensor, reduce: str, include_self: bool) -> Change:
+def reducer(x: SecretTensor, reduce: str, include_self: bool) -> Change:
     """Returns the function that reduces values into tables of numbers like x.
 
     With ``include_self`` the numbers in the tables are reduced too.
@@ -42,21 +42,23 @@ def meeting(x: SecretTensor, reduce: str, include_self: bool) -> Change:
     def change(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
         if not hot[0].numel():
             return table
-        made = _made(x, reduce, include_self, table, hot, values)
-        hit = tuple(bit.unsqueeze(-1).expand(table[0].shape) for bit in _hit(session, hot))
-        return shares.select(session, hit, made, table)
+        reduced = _reduced(x, reduce, include_self, table, hot, values)
+        has_value = tuple(
+            bit.unsqueeze(-1).expand(table[0].shape) for bit in _has_value(session, hot)
+        )
+        return shares.select(session, has_value, reduced, table)
 
     return change
 
 
-def _hit(session: Session, hot: Parts) -> Parts:
+def _has_value(session: Session, hot: Parts) -> Parts:
     """Returns bits that say whether any value has the index of an element."""
     counts = tuple(part.sum(1) for part in shares.bit_to_ring(session, hot))
     none = shares.equal_zero(session, counts, hot[0].shape[1].bit_length() + 1)
     return shares.complement(session, none)
 
 
-def _made(
+def _reduced(
     x: SecretTensor, reduce: str, include_self: bool, table: Parts, hot: Parts, values: Parts
 ) -> Parts:
     """Returns the reduction of the values at each element that has any."""
@@ -109,7 +111,7 @@ def _extremum(
     beside = _beside(
         session, hot, values, tuple(part.unsqueeze(1).expand(values[0].shape) for part in least)
     )
-    made = greatest(session, tuple(part.movedim(1, -1) for part in beside), comparison)
+    reduced = greatest(session, tuple(part.movedim(1, -1) for part in beside), comparison)
     if include_self:
-        made = greater(session, made, table, comparison)
-    return opposite(session, made) if is_least else made
+        reduced = greater(session, reduced, table, comparison)
+    return opposite(session, reduced) if is_least else reduced

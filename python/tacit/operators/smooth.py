@@ -50,7 +50,7 @@ aten = torch.ops.aten
 FEW_EXPONENTS = 8
 
 #: A whole exponent is at most 2^(fraction bits − this). Of a greater power no digit would be right.
-_LESS = 3
+_EXPONENT_MARGIN = 3
 
 #: Most fraction bits with which a step of Newton's method is in range for all reciprocals.
 _MOST_CORRECTED = 20
@@ -349,7 +349,7 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     if exponent == int(exponent):
         if not x.dtype.is_floating_point:
             return integer_power(x, exponent)
-        if abs(exponent) > 2.0 ** (x._session.scale.bits - _LESS):
+        if abs(exponent) > 2.0 ** (x._session.scale.bits - _EXPONENT_MARGIN):
             return _power_by_logarithm(x, exponent)
         if exponent < 0:
             return _inverse_power(fraction(x), -int(exponent))

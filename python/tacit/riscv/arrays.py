@@ -194,14 +194,16 @@ def given(
         if isinstance(values, SecretTensor):
             arrays.append(_shared(here, name, values))
         else:
-            with task.alone():
+            with task.keep_error():
                 owned[name] = _inside(name, _own(here, name, *values), within.get(name))
     names = [*(each.name for each in arrays), *owned]
     if twice := {name for name in names if names.count(name) > 1}:
         raise stopped_error(
             f"{', '.join(sorted(twice))}: an array is public or secret, but this is given as both"
         )
-    told = _told(here, said, [each for each in owned.values() if each is not None], task)
+    told = _announced_arrays(
+        here, said, [each for each in owned.values() if each is not None], task
+    )
     for name, values in (secret or {}).items():
         if not isinstance(values, SecretTensor):
             kind, count = next(told[values[0]], ("", 0))
@@ -213,7 +215,7 @@ def given(
     return sorted(arrays, key=lambda each: order.index(each.name) if each.name in order else -1)
 
 
-def _told(
+def _announced_arrays(
     here: Session, said: Said, own: list[NDArray[Any]], task: Task
 ) -> list[Iterator[tuple[str, int]]]:
     """Returns the types and lengths of each party's arrays, in the owner's order, once all parties

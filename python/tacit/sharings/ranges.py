@@ -199,8 +199,8 @@ def report_precision(session: Session, what: str) -> None:
     """Reports a constant that rounding changes, once for each line of a program and each module."""
     place = ", ".join(filter(None, (module_paths.current(), source_lines.line())))
     said = f"lost in rounding: {session.operator or 'tacit'} in {place}, has {what}"
-    if said not in session.lost:
-        session.lost.add(said)
+    if said not in session.lost_constants:
+        session.lost_constants.add(said)
         warnings.warn(said, PrecisionWarning, stacklevel=2)
 
 

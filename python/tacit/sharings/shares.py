@@ -86,7 +86,7 @@ def _of_binary(x: Parts, width: int) -> tuple[Sequence[int], torch.dtype]:
     return (width, *x[0].shape), torch.uint8
 
 
-def _of_counted(x: Parts, width: int) -> tuple[Sequence[int], torch.dtype]:
+def _of_leading_zeros(x: Parts, width: int) -> tuple[Sequence[int], torch.dtype]:
     return ((width - 1).bit_length() + 1, *x[0].shape), torch.uint8
 
 
@@ -521,7 +521,7 @@ def affine(
     added = [part for addend in addends for part in addend.parts]
     runs = [addend.run for addend in addends]
     geometry = (shapes, added, shape, runs)
-    return _summed(session, operands, *geometry, truncate, rectified or ())
+    return _affine(session, operands, *geometry, truncate, rectified or ())
 
 
 @operation(
@@ -529,7 +529,7 @@ def affine(
     "int[] truncate, int[] rectified)",
     _of_shape,
 )
-def _summed(
+def _affine(
     session: Session,
     operands: Sequence[torch.Tensor],
     shapes: Sequence[Any],
@@ -696,14 +696,14 @@ def leading_zeros(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]
         bit of whether x is zero. Zero counts as many leading zeros as one does, so
         2^(width − 1) ≤ (x + zero)·2^zeros < 2^width.
     """
-    out = _counted(session, x, width)
+    out = _leading_zeros(session, x, width)
     return tuple(part[:-1] for part in out), tuple(part[-1] for part in out)
 
 
-@operation("(Tensor[] x, int width)", _of_counted)
-def _counted(session: Session, x: Parts, width: int) -> Parts:
+@operation("(Tensor[] x, int width)", _of_leading_zeros)
+def _leading_zeros(session: Session, x: Parts, width: int) -> Parts:
     """Returns both results of ``leading_zeros`` in one tensor, the bit of zero last."""
-    out, arrays = _bits(session, _of_counted(x, width)[0])
+    out, arrays = _bits(session, _of_leading_zeros(x, width)[0])
     if arrays[0].size:
         session.core.leading_zeros(_arrays(x), width, arrays)
     return out

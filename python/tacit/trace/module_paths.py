@@ -81,14 +81,14 @@ def _leave(_module: torch.nn.Module, _args: Any, _result: Any) -> None:
     if session is None or torch.compiler.is_dynamo_compiling() or not session.modules.labels:
         return
     if session.refused:
-        _told_by_script(session)
+        _add_refusal_to_error(session)
     session.modules.labels.pop()
     if session.trace is not None:
         session.trace.leave()
     session.core.set_label(session.modules.labels[-1] if session.modules.labels else "")
 
 
-def _told_by_script(session: Session) -> None:
+def _add_refusal_to_error(session: Session) -> None:
     """Adds what was refused to an error of TorchScript, which reports only where."""
     error = sys.exception()
     if isinstance(error, RuntimeError) and str(error).rstrip().endswith("RuntimeError:"):

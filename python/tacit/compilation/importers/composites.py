@@ -59,7 +59,7 @@ def _composition(target: Any) -> Callable[..., Any] | None:
     return partial(target._op_dk, torch._C.DispatchKey.CompositeImplicitAutograd)
 
 
-def _bent(x: torch.Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> torch.Tensor:
+def _rrelu(x: torch.Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> torch.Tensor:
     """Returns RReLU in evaluation mode, which has a fixed slope; training mode is refused
     before."""
     return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
@@ -83,7 +83,7 @@ def _factored(x: torch.Tensor, *, upper: bool = False) -> torch.Tensor:
 #: Compositions of operators that PyTorch composes only with random numbers, or with a check whether
 #: a matrix is singular, which is impossible for a secret one.
 OWN: dict[Any, Callable[..., Any]] = {
-    aten.rrelu.default: _bent,
+    aten.rrelu.default: _rrelu,
     aten.linalg_solve.default: _solved,
     aten.linalg_inv.default: _inverted,
     aten.linalg_cholesky.default: _factored,

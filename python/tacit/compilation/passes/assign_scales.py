@@ -28,9 +28,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tacit.compilation.calibration import Batches, observed
+from tacit.compilation.digits import DISTANCE, Reach, most_bits
 from tacit.compilation.execute import revealed, share_weights
 from tacit.compilation.graph import Draft, Node
-from tacit.compilation.passes.digits import DISTANCE, Reach, most_bits
 from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS, TRANSPOSED
 from tacit.compilation.program import Program
 from tacit.compilation.weights import of_draft
@@ -162,7 +162,7 @@ def assign_scales(
             of the plain model.
     """
     sweep = _Sweep(draft, data, choose)
-    found = sweep.alike() or sweep.apart()
+    found = sweep.equal_bits() or sweep.different_bits()
     if found is None:
         reasons = sweep.reasons
         raise MisuseError(
@@ -172,7 +172,9 @@ def assign_scales(
             f"scale up "
             "what is too small, or give a smaller error budget"
         )
-    chosen = sweep.coarser(found if found.merit.is_enough else sweep.finer(found)).draft
+    chosen = sweep.with_fewer_weight_bits(
+        found if found.merit.is_enough else sweep.with_more_weight_bits(found)
+    ).draft
     draft.scale, draft.weight_scales = chosen.scale, chosen.weight_scales
 
 
@@ -184,7 +186,7 @@ class _Sweep:
         #: Why numbers of each number of bits are unusable with weights of as many bits.
         self.reasons: dict[int, str] = {}
 
-    def alike(self) -> Tried | None:
+    def equal_bits(self) -> Tried | None:
         """Returns the fewest equal bits of numbers and weights that are enough; if none are, the
         best."""
         best: Tried | None = None
@@ -200,7 +202,7 @@ class _Sweep:
                 break
         return best
 
-    def apart(self) -> Tried | None:
+    def different_bits(self) -> Tried | None:
         """Returns the best scales with different bits of weights and numbers: fewer of weights if
         something leaves its range."""
         best: Tried | None = None
@@ -214,7 +216,7 @@ class _Sweep:
                     return best
         return best
 
-    def finer(self, best: Tried) -> Tried:
+    def with_more_weight_bits(self, best: Tried) -> Tried:
         """Gives weights more bits, as long as the results improve."""
         for more in FARTHER:
             tried = (
@@ -227,7 +229,7 @@ class _Sweep:
             best = tried
         return best
 
-    def coarser(self, best: Tried) -> Tried:
+    def with_fewer_weight_bits(self, best: Tried) -> Tried:
         """Gives weights fewer bits, as long as the results stay as good."""
         wanted = best.merit
         for of_weights in range(best.of_weights - STEP, LEAST - 1, -STEP):

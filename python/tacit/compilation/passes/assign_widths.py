@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import torch
 
 from tacit import fixed
-from tacit.compilation.approximating import looks_at_sides
+from tacit.compilation.approximating import compares_with_cutoffs
 from tacit.compilation.comparing import COMPARING, RECTIFYING, WITH_ZERO, Guard, compares
 from tacit.compilation.graph import Draft, Interval, Node, calls
 from tacit.compilation.intervals import Prover, bounds
@@ -51,7 +51,7 @@ def assign_widths(
     prover, unit = Prover(draft), _unit(draft)
     for node in draft.graph.nodes:
         prover.enter(node)
-        has_width = compares(node) or (looks_at_sides(node) and not uniform)
+        has_width = compares(node) or (compares_with_cutoffs(node) and not uniform)
         width = _proved(node, prover.compared(node), unit) if has_width else None
         node.meta.update(interval=prover.known.get(node), width=width, guard=None)
     guards = None if seen is None else _Guards(prover, seen, MARGIN if margin is None else margin)

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from tacit.compilation.digits import Reach
 from tacit.compilation.graph import Draft, Node, calls
-from tacit.compilation.passes.digits import Reach
 from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS
 from tacit.compilation.peak_memory import held, most, size, work
 

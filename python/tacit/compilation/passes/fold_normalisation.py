@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from tacit.compilation.digits import Reach, with_more
 from tacit.compilation.graph import Draft, Node, calls, takes
-from tacit.compilation.normalisations import OF_THREE, WHOLE, factors
-from tacit.compilation.passes.digits import Reach, with_more
-from tacit.compilation.passes.normalised_behind import into_layers_behind
+from tacit.compilation.normalisations import BATCH_NORM, NATIVE_BATCH_NORM, factors
+from tacit.compilation.normalised_behind import into_layers_behind
 from tacit.operators.normalization import FACTOR_SCALE
 
 aten = torch.ops.aten
@@ -51,9 +51,11 @@ def as_eager(draft: Draft) -> None:
 
 def _fold_all(draft: Draft, *, into_layers: bool) -> None:
     found = [
-        _normalised(draft, node, node) for node in calls(draft.graph, WHOLE) if not node.args[5]
+        _normalised(draft, node, node)
+        for node in calls(draft.graph, BATCH_NORM)
+        if not node.args[5]
     ]
-    for node in calls(draft.graph, OF_THREE):
+    for node in calls(draft.graph, NATIVE_BATCH_NORM):
         users = [user for user in node.users if user.target is getitem and user.args[1] == 0]
         found += [_normalised(draft, user, node) for user in users]
     left = [each for each in found if each is not None]

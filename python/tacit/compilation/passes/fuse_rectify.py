@@ -9,9 +9,9 @@ from functools import cache
 
 import torch
 
+from tacit.compilation.affine_maps import LAYERS, AffineMap
+from tacit.compilation.digits import Reach
 from tacit.compilation.graph import Draft, calls, takes
-from tacit.compilation.passes.affine_maps import LAYERS, AffineMap
-from tacit.compilation.passes.digits import Reach
 from tacit.compilation.passes.merge_factors import MOVES
 
 aten = torch.ops.aten

@@ -9,9 +9,9 @@ from functools import cache
 
 import torch
 
+from tacit.compilation.affine_maps import AffineMap
+from tacit.compilation.digits import Reach
 from tacit.compilation.graph import Draft, calls
-from tacit.compilation.passes.affine_maps import AffineMap
-from tacit.compilation.passes.digits import Reach
 
 
 def fuse_sums(draft: Draft) -> None:

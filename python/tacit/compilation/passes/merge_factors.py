@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from tacit.compilation.digits import with_free
 from tacit.compilation.graph import Draft, Node, calls, takes
-from tacit.compilation.passes.digits import with_free
 from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS
 
 aten = torch.ops.aten

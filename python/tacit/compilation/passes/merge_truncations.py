@@ -11,10 +11,10 @@ import torch
 from torch import fx
 
 from tacit import fixed
+from tacit.compilation.affine_maps import AffineMap
 from tacit.compilation.comparing import Guard
 from tacit.compilation.graph import KEEPING, Draft, Interval, Node, calls
 from tacit.compilation.intervals import Prover
-from tacit.compilation.passes.affine_maps import AffineMap
 
 aten = torch.ops.aten
 

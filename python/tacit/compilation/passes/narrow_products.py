@@ -10,10 +10,10 @@ only layers with many products for each result have narrow ones."""
 import torch
 
 from tacit import fixed
+from tacit.compilation.affine_maps import AffineMap
 from tacit.compilation.comparing import Guard
 from tacit.compilation.graph import NARROWING, Draft, Node, calls
 from tacit.compilation.intervals import Prover
-from tacit.compilation.passes.affine_maps import AffineMap
 from tacit.compilation.passes.merge_truncations import bits_taken, finer, is_below
 from tacit.operators.dispatch import custom_ops
 

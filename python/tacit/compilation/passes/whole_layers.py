@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from tacit.compilation.digits import with_free
 from tacit.compilation.graph import Draft, Node, calls, takes
-from tacit.compilation.passes.digits import with_free
 from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS, rescaled
 
 aten = torch.ops.aten

@@ -84,8 +84,8 @@ def geometric_median(
         # 2·v_i·v_j = |v_i|² + |v_j|² - |v_i - v_j|²
         twice = away.unsqueeze(0) + away.unsqueeze(1) - distances
         products = fraction(twice * own.power.unsqueeze(0) * own.power.unsqueeze(1), WIDTH + 1)
-        brought = own.over(radius)
-        factors = _median(products, brought, steps or usual_steps(count)) * brought
+        scales = own.over(radius)
+        factors = _median(products, scales, steps or usual_steps(count)) * scales
         # Rounding leaves the factors' sum slightly off 1. The pivot gets the remainder, and so
         # moves nothing by more than that error.
         factors = factors + is_pivot.to(factors.dtype) * (1.0 - factors.sum())
@@ -101,24 +101,24 @@ def usual_steps(clients: int) -> int:
     return max(LEAST_STEPS, MORE_STEPS + clients // 2)
 
 
-def _median(products: torch.Tensor, brought: torch.Tensor, steps: int) -> torch.Tensor:
-    """Computes the factors b of the median from G (``products``) and t (``brought``)."""
-    own, squares = products.diagonal(), brought * brought
-    found = at = _divided(torch.ones_like(brought), brought)
+def _median(products: torch.Tensor, scales: torch.Tensor, steps: int) -> torch.Tensor:
+    """Computes the factors b of the median from G (``products``) and t (``scales``)."""
+    own, squares = products.diagonal(), scales * scales
+    found = at = _divided(torch.ones_like(scales), scales)
     for momentum in _momenta(steps):
         along = products @ at
-        distances = own - 2 * brought * along + squares * (at * along).sum()
+        distances = own - 2 * scales * along + squares * (at * along).sum()
         inverse = torch.rsqrt(distances.clamp(min=SMOOTHING**2)) * SMOOTHING
-        last, found = found, _divided(inverse, brought)
+        last, found = found, _divided(inverse, scales)
         at = found + momentum * (found - last)
     return found
 
 
-def _divided(inverse: torch.Tensor, brought: torch.Tensor) -> torch.Tensor:
-    """Scales the factors so that their sum, weighted by ``brought``, is 1."""
-    factors = inverse * torch.reciprocal((inverse * brought).sum())
+def _divided(inverse: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    """Scales the factors so that their sum, weighted by ``scales``, is 1."""
+    factors = inverse * torch.reciprocal((inverse * scales).sum())
     # Corrects the reciprocal's error: small distances would magnify it.
-    return factors * (2 - (factors * brought).sum())
+    return factors * (2 - (factors * scales).sum())
 
 
 def _momenta(steps: int) -> Iterator[float]:

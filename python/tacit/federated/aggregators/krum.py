@@ -11,7 +11,7 @@ ATTACKERS = 0.25
 
 #: Extra bits of the sums: 6 for adding as many squared distances as there are clients, and 6 for
 #: the client's number.
-_MORE = 12
+_EXTRA_BITS = 12
 
 
 def krum(
@@ -71,7 +71,7 @@ def _closest(vectors: torch.Tensor, attackers: float, chosen: int) -> torch.Tens
         return vectors.mean(0)
     # Each vector is among its own neighbours, at distance 0, which adds nothing to the sum.
     neighbours = max(2, count - part_of(attackers, count) - 1)
-    with integers(BITS + _MORE):
+    with integers(BITS + _EXTRA_BITS):
         sums = sum_of_least(squared_distances(vectors), neighbours)
         # No two of these are equal.
         keys = sums * count + torch.arange(count)

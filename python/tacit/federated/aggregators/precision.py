@@ -20,7 +20,7 @@ COARSE = 26
 
 #: Bits of a comparison in addition to the integer bits: 16 fraction bits, by its definition, a
 #: sign, and one more for differences.
-_BESIDE = 18
+_EXTRA_BITS = 18
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def numbers(bits: int, before_the_point: int) -> Iterator[None]:
     with ExitStack() as within:
         if current_session() is not None:
             within.enter_context(fraction_bits(bits))
-            within.enter_context(comparison_width(_BESIDE + before_the_point))
+            within.enter_context(comparison_width(_EXTRA_BITS + before_the_point))
         yield
 
 

@@ -39,18 +39,21 @@ def learned(federations: list[Federation], journal: Journal) -> list[list[Row]]:
     found = []
     for each in federations:
         with tempfile.TemporaryDirectory(prefix="tacit-") as folder:
-            found.append(in_secret(each, folder, journal.rounds(**told(each, in_secret=True)))[0])
+            found.append(
+                in_secret(each, folder, journal.rounds(**round_fields(each, in_secret=True)))[0]
+            )
     return found
 
 
 def learned_plain(federations: list[Federation], journal: Journal) -> list[list[Row]]:
     """Runs the same federations in the clear."""
     return [
-        in_the_clear(each, journal.rounds(**told(each, in_secret=False)))[0] for each in federations
+        in_the_clear(each, journal.rounds(**round_fields(each, in_secret=False)))[0]
+        for each in federations
     ]
 
 
-def told(federation: Federation, *, in_secret: bool) -> dict[str, object]:
+def round_fields(federation: Federation, *, in_secret: bool) -> dict[str, object]:
     """Returns the fields with which a federation's rounds are recorded."""
     return {
         "data": federation.data,

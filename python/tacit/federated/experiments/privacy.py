@@ -9,7 +9,7 @@ from statistics import mean
 from rich.console import Console
 
 import tacit
-from tacit.federated.experiments.both import TIMEOUT, learned, told
+from tacit.federated.experiments.both import TIMEOUT, learned, round_fields
 from tacit.federated.experiments.journal import Journal
 from tacit.federated.privacy.account import Epsilons
 from tacit.federated.simulation.data import dataset
@@ -63,7 +63,9 @@ def measured(
         noisy = tacit.launch(learned, tried, journal, protocol=REFERENCE, timeout=TIMEOUT)[HOST]
         clear = [
             # Without noise, although the federation has a σ.
-            in_the_clear(each, journal.rounds(**{**told(each, in_secret=False), "sigma": None}))[0]
+            in_the_clear(
+                each, journal.rounds(**{**round_fields(each, in_secret=False), "sigma": None})
+            )[0]
             for each in (_federation(name, sigmas[0], rounds, seed) for seed in range(seeds))
         ]
         by_sigma = [clear, *(noisy[at : at + seeds] for at in range(0, len(noisy), seeds))]

@@ -57,20 +57,20 @@ def secure_mod(
     Raises:
         TacitError: training or submitting failed. The reason is in this client's log.
     """
-    told = None
+    reply = None
     try:
-        _hear(ctxt, federation)
+        _log_refusal(ctxt, federation)
         if msg.metadata.message_type.split(".")[0] != MessageType.TRAIN:
             content, receipt = _content(call_next(msg, ctxt)), None
         else:
             content, receipt = _trained(msg, ctxt, call_next, federation, weighted_by)
-        told = _told(content, receipt, frozenset(metrics))
+        reply = _reply(content, receipt, frozenset(metrics))
     except Exception:
         _log.exception("nothing is handed in")
     # Raised outside of the ``except`` block, so that the reason is not attached to the error.
-    if told is None:
+    if reply is None:
         raise TacitError("this client has handed in nothing; its own log says why")
-    return Message(told, reply_to=msg)
+    return Message(reply, reply_to=msg)
 
 
 def _trained(
@@ -107,7 +107,7 @@ def _trained(
     return content, receipt
 
 
-def _hear(ctxt: Context, federation: str | Path | None) -> None:
+def _log_refusal(ctxt: Context, federation: str | Path | None) -> None:
     """Logs whether this client's last submission was refused."""
     if RECORD not in ctxt.state.config_records:
         return
@@ -155,7 +155,7 @@ def _weight(content: RecordDict, name: str) -> float:
     )
 
 
-def _told(content: RecordDict, receipt: Receipt | None, metrics: frozenset[str]) -> RecordDict:
+def _reply(content: RecordDict, receipt: Receipt | None, metrics: frozenset[str]) -> RecordDict:
     """Returns the reply for Flower's server."""
     named: dict[str, Any] = {
         name: as_number(name, value)
@@ -163,7 +163,7 @@ def _told(content: RecordDict, receipt: Receipt | None, metrics: frozenset[str])
         for name, value in record.items()
         if name in metrics
     }
-    told = RecordDict({"metrics": MetricRecord(named)})
+    reply = RecordDict({"metrics": MetricRecord(named)})
     if receipt is not None:
-        told[RECORD] = ConfigRecord({"round": receipt.round, "digest": receipt.digest})
-    return told
+        reply[RECORD] = ConfigRecord({"round": receipt.round, "digest": receipt.digest})
+    return reply

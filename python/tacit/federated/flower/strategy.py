@@ -109,7 +109,7 @@ class SecureAggregation(Strategy):
         replies = list(replies)
         if self._began is not None:
             self._close(self._began[0])
-        told = self._receipts(replies)
+        contents = self._receipts(replies)
         if self._began is None:
             return None, None
         number, key, arrays = self._began
@@ -118,7 +118,7 @@ class SecureAggregation(Strategy):
         except RefusedError as error:
             _log.warning("aggregate_train: round %d came to nothing: %s", number, error)
             return None, None
-        content = RecordDict({key: moved(arrays, combined), "metrics": self._mean(told)})
+        content = RecordDict({key: moved(arrays, combined), "metrics": self._mean(contents)})
         # The reply has node 0 as its source: it is of no client.
         made, metrics = self.inner.aggregate_train(
             server_round, [Message(content, 0, MessageType.TRAIN)]
@@ -134,16 +134,16 @@ class SecureAggregation(Strategy):
 
     def _receipts(self, replies: Iterable[Message]) -> list[RecordDict]:
         """Returns the replies of the clients that have submitted their vectors."""
-        told, bare = [], []
+        contents, bare = [], []
         for reply in replies:
             node = reply.metadata.src_node_id
             if reply.has_error():
                 _log.warning("aggregate_train: node %d: %s", node, reply.error.reason)
             elif RECORD in reply.content.config_records and not reply.content.array_records:
-                told.append(reply.content)
+                contents.append(reply.content)
             else:
                 bare.append(node)
-        if bare and not told:
+        if bare and not contents:
             raise MisuseError(
                 "replies have arrays and no receipts: the ClientApp lacks mods=[secure_mod], and "
                 "what its clients learned came here in the clear"
@@ -152,14 +152,14 @@ class SecureAggregation(Strategy):
             _log.warning(
                 "aggregate_train: node %d has no secure_mod; its reply does not count", node
             )
-        return told
+        return contents
 
-    def _mean(self, told: list[RecordDict]) -> MetricRecord:
+    def _mean(self, contents: list[RecordDict]) -> MetricRecord:
         """Averages each metric that all replies have, weighted by the count of examples if that was
         sent."""
         rows = [
             {name: as_number(name, value) for name, value in record.items()}
-            for content in told
+            for content in contents
             for record in content.metric_records.values()
         ]
         names = set.intersection(*map(set, rows)) if rows else set()

@@ -186,12 +186,14 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
             f"the two accounting methods contradict each other: ε is {by_losses} by privacy loss "
             f"distributions, and by Rényi divergences {by_renyi}"
         )
-    return _with_off(
+    return _raised_epsilon(
         lambda left: float(accountant.get_epsilon(left)), by_losses, delta, off * rounds
     )
 
 
-def _with_off(needed: Callable[[float], float], found: float, delta: float, off: float) -> float:
+def _raised_epsilon(
+    needed: Callable[[float], float], found: float, delta: float, off: float
+) -> float:
     """Finds the least ε, up to STEP, that is enough at the δ which off·(1 + e^ε) leaves.
 
     Searches from below. If no ε is enough, the result is infinite.

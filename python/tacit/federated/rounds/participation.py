@@ -46,6 +46,6 @@ def is_drawn(sampling: float) -> bool:
     return coin < int(sampling * 2.0**BITS)
 
 
-def withheld(outgoing: Outgoing) -> Outgoing:
+def zeroed(outgoing: Outgoing) -> Outgoing:
     """Returns what a client that was not drawn sends: zeros, of weight 0."""
     return replace(outgoing.by(0.0), weight=0.0)

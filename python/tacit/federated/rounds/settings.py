@@ -267,9 +267,9 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
         others = [
             name for name in ("coordinator", "root") if isinstance(getattr(settings, name), int)
         ]
-        besides = f" besides the {' and the '.join(others)}" if others else ""
+        excluded = f" besides the {' and the '.join(others)}" if others else ""
         raise MisuseError(
             f"minimum_clients = {settings.minimum_clients}, and a round needs {least}: {counting} "
-            f"of {counted(clients, 'client')} hand in vectors that count{besides}, so every round "
+            f"of {counted(clients, 'client')} hand in vectors that count{excluded}, so every round "
             f"would come to nothing"
         )

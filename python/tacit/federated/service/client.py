@@ -25,7 +25,7 @@ from tacit.errors import MisuseError, SubmissionWarning, peer_error, refused_err
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Outgoing
-from tacit.federated.rounds.participation import is_drawn, withheld
+from tacit.federated.rounds.participation import is_drawn, zeroed
 from tacit.federated.rounds.round_state import RoundError
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.states import State, change_of
@@ -237,7 +237,7 @@ class Client:
             warnings.warn(remark, SubmissionWarning, stacklevel=2)
         shortened = sent.shortened
         # After all steps, so that no step can undo it.
-        sent = sent if self._is_drawn else withheld(sent)
+        sent = sent if self._is_drawn else zeroed(sent)
         scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
         digest = self._core.submit(
             core,

@@ -165,7 +165,7 @@ class Federation:
                 f"cannot read {path}: {cause(error)}; give the path of the federation's file"
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise setup_error(f"{path}: {_in_words(error)}") from None
+            raise setup_error(f"{path}: {_toml_problem(error)}") from None
         return _Reading(path).federation(document)
 
     @property
@@ -265,7 +265,7 @@ def _entries(table: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _in_words(error: ValueError) -> str:
+def _toml_problem(error: ValueError) -> str:
     """Describes what is wrong with a file that is not TOML, with its line."""
     if isinstance(error, UnicodeDecodeError):
         said = "it is not text in UTF-8"

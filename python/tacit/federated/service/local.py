@@ -46,7 +46,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Told:
+class ServerReport:
     """A round as one server reports it."""
 
     report: Report
@@ -68,7 +68,7 @@ class Servers:
         self._plan = plan
         self._children: list[Child] = []
         #: Reports of each server that have not been asked for yet.
-        self._told: list[deque[Told]] = [deque() for _ in range(SERVERS)]
+        self._reports: list[deque[ServerReport]] = [deque() for _ in range(SERVERS)]
 
     def __enter__(self) -> Self:
         """Starts the processes.
@@ -106,16 +106,16 @@ class Servers:
         finally:
             self._end()
 
-    def told(self) -> list[Told]:
+    def reports(self) -> list[ServerReport]:
         """Waits until the next round is over, and returns each server's report of it.
 
         Raises:
             Exception: the first error of a server that failed, with the server's name.
         """
-        for child, told in zip(self._children, self._told, strict=True):
-            while not told:
-                self._hear(child)
-        return [told.popleft() for told in self._told]
+        for child, reports in zip(self._children, self._reports, strict=True):
+            while not reports:
+                self._receive_report(child)
+        return [reports.popleft() for reports in self._reports]
 
     def check(self) -> None:
         """Raises the error of a server that has failed, if any has.
@@ -125,7 +125,7 @@ class Servers:
         """
         for child in self._children:
             if child.process.receiving.poll():
-                self._hear(child)
+                self._receive_report(child)
 
     def _write(self, addresses: Sequence[tuple[str, str]]) -> None:
         """Writes the folder's files."""
@@ -147,13 +147,13 @@ class Servers:
         except OSError as error:
             raise setup_error(f"cannot write {self.config}: {cause(error)}") from None
 
-    def _hear(self, child: Child) -> None:
+    def _receive_report(self, child: Child) -> None:
         """Waits for the next report of a process."""
-        if not self._take(child):
+        if not self._receive(child):
             self._raise_cause()
             raise peer_error(f"{child.name} ended before its rounds were over")
 
-    def _take(self, child: Child) -> bool:
+    def _receive(self, child: Child) -> bool:
         """Receives one message of a process, and keeps it; returns whether the process still
         runs."""
         if child.result is not None:
@@ -165,7 +165,7 @@ class Servers:
             child.result = None, error, 0.0
             return False
         if isinstance(message, bytes):
-            self._told[child.party].append(pickle.loads(message))
+            self._reports[child.party].append(pickle.loads(message))
             return True
         succeeded, at, payload = message
         child.result = (None, None if succeeded else _error(*payload), at)
@@ -184,7 +184,7 @@ class Servers:
                 break
             for child in running:
                 if child.process.receiving in ready:
-                    self._take(child)
+                    self._receive(child)
         results = [child.result or (None, None, 0.0) for child in self._children]
         blamed = first_cause([error for _, error, _ in results], [at for _, _, at in results])
         if blamed is not None:

@@ -58,13 +58,13 @@ class Kept(NamedTuple):
     digest: str
 
     @staticmethod
-    def of(model: State, ended: int = 0, number: int = 0, *, is_alike: bool = False) -> "Kept":
+    def of(model: State, ended: int = 0, number: int = 0, *, is_by_size: bool = False) -> "Kept":
         """Makes one with its digest.
 
-        With ``is_alike`` all models of one size have the same digest: then only the size counts.
+        With ``is_by_size`` all models of one size have the same digest: then only the size counts.
         """
         row = in_a_row(model).to(torch.float32)
-        row = torch.zeros_like(row) if is_alike else row
+        row = torch.zeros_like(row) if is_by_size else row
         return Kept(model, ended, number, _core.blake3(content_of(row).tobytes()))
 
 
@@ -84,10 +84,10 @@ class Models:
         """
         # If the path is a link, the file that it leads to is replaced, not the link.
         path = path.resolve()
-        self.path, self.beside = path, path.with_name(f"{path.name}.{server}{NEXT}")
+        self.path, self.pending_path = path, path.with_name(f"{path.name}.{server}{NEXT}")
         self.federation = federation
         self.settled = _read(path, federation)
-        self.pending = _read(self.beside, federation)
+        self.pending = _read(self.pending_path, federation)
         self._form: State | None = None
 
     @property
@@ -125,7 +125,7 @@ class Models:
         assert self._form is not None
         content = to_bytes(Kept.of(in_form(row, self._form), ended, number), self.federation)
         try:
-            atomic_write.write(self.beside, content, f"the model of round {number} to")
+            atomic_write.write(self.pending_path, content, f"the model of round {number} to")
         except SetupError as error:
             kept = "the model before it" if self.path.exists() else "what servers began from"
             raise setup_error(f"{error}; nothing else was lost, {kept} is as it was") from None
@@ -136,7 +136,7 @@ class Models:
         Raises:
             SetupError: the file cannot be replaced.
         """
-        atomic_write.replace(self.beside, self.path, "the model to")
+        atomic_write.replace(self.pending_path, self.path, "the model to")
 
     def discard(self) -> None:
         """Removes the model of a round that not all servers confirmed.
@@ -145,9 +145,9 @@ class Models:
             SetupError: it cannot be removed.
         """
         try:
-            self.beside.unlink(missing_ok=True)
+            self.pending_path.unlink(missing_ok=True)
         except OSError as error:
-            raise setup_error(f"cannot remove {self.beside}: {cause(error)}") from None
+            raise setup_error(f"cannot remove {self.pending_path}: {cause(error)}") from None
 
 
 def to_bytes(kept: Kept, federation: str = "") -> bytes:
@@ -225,7 +225,7 @@ def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
             models.
         PeerError: a server's announcement is not valid.
     """
-    every = [_told(server, text) for server, text in enumerate(told)]
+    every = [_announcement(server, text) for server, text in enumerate(told)]
     rounds = [entries["rounds"] for entries in every]
     if len(set(rounds)) > 1:
         names = [f"server {server} with --rounds {count}" for server, count in enumerate(rounds)]
@@ -267,7 +267,7 @@ def _described(models: Sequence[tuple[int, int, str]]) -> str:
     return " and ".join(said) or "none"
 
 
-def _told(server: int, text: bytes) -> dict[str, Any]:
+def _announcement(server: int, text: bytes) -> dict[str, Any]:
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError):

@@ -37,7 +37,7 @@ from tacit.federated.service.exchange import content_of, is_sum, part_of, taken
 from tacit.federated.service.memory import Memory
 from tacit.federated.service.model_store import Kept, Models, agreed, announcement
 from tacit.federated.service.round_store import Latest
-from tacit.federated.service.startup import account_of, alike, latest_of
+from tacit.federated.service.startup import account_of, common_configuration, latest_of
 from tacit.federated.service.terms import Terms, check_size
 from tacit.meter import Meter
 from tacit.parties.spawn import LATE
@@ -57,11 +57,11 @@ WAITING, READY, CLOSED = b"waiting", b"ready", b"closed"
 UNCOUNTED = "too few clients count in this round"
 
 #: The reason if a round has no result because a server deviated.
-UNLIKE = "the servers came to different results"
+DISAGREEMENT = "the servers came to different results"
 
 #: Explains to a client why its submission does not count, by the reason in the reports. A reason
 #: that a user's own step gives is passed on as it is.
-OWN = {
+EXPLANATIONS = {
     TOO_LONG: (
         "its norm is above the bound, or above the part of it that its weight allows, or its "
         "weight is not from 0 to 1 (or a server deviates)"
@@ -128,7 +128,7 @@ class Server:
         self._memory = Memory()
         #: A text that stands for the names and shapes of the model, and its number of values.
         self._layout, self._values = "", 0
-        self._alike = alike(federation, rules)
+        self._common_configuration = common_configuration(federation, rules)
         #: The number of the federation's rounds that have ended.
         self.ended = latest.known.ended
         #: Whether no round has begun since this process started.
@@ -278,7 +278,7 @@ class Server:
         trusted = self._root(model, root)
         if self.federation.settings.noise == "joint":
             check_values(model.numel())
-        self._session.core.note(self._alike)
+        self._session.core.note(self._common_configuration)
         number, base = self._agree_on_number()
         is_of_updates = self.federation.settings.coordinator is not None
         if is_of_updates:
@@ -323,16 +323,16 @@ class Server:
             learned = model
             if outcome is not None and outcome.vector is not None:
                 learned = model + outcome.vector.to(torch.float32)
-            unlike = self._unlike(learned, outcome, failure)
-            if unlike is None:
+            disagreement = self._disagreement(learned, outcome, failure)
+            if disagreement is None:
                 model = learned
             else:
                 outcome, failure = (
                     Outcome(None, None, (), {} if outcome is None else outcome.refused),
-                    unlike,
+                    disagreement,
                 )
             self._keep(number, base, model, outcome, models)
-            self._tell(number, model, outcome, failure, is_unlike=unlike is not None)
+            self._tell(number, model, outcome, failure, is_disagreement=disagreement is not None)
         except TacitError as error:
             _log.warning(
                 "server %d: round %d failed: %s", self.number, number, type(error).__name__
@@ -422,7 +422,7 @@ class Server:
             base = number
         self._latest.keep(number, base, self._account, self.ended)
 
-    def _unlike(
+    def _disagreement(
         self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None
     ) -> str | None:
         """Returns why no server may continue from the round's result, if the servers' results
@@ -447,8 +447,8 @@ class Server:
             return None
         others = " or ".join(f"server {other}" for other in range(SERVERS) if other != self.number)
         return (
-            f"{UNLIKE}: {others} deviates, and it is not known which. No server goes on from the "
-            f"result"
+            f"{DISAGREEMENT}: {others} deviates, and it is not known which. No server goes on from "
+            f"the result"
         )
 
     def _tell(
@@ -458,20 +458,20 @@ class Server:
         outcome: Outcome | None,
         failure: str | None,
         *,
-        is_unlike: bool = False,
+        is_disagreement: bool = False,
     ) -> None:
         """Sends the outcome of a round to its clients, and to each whether its own submission was
         refused."""
         refused = {} if outcome is None else outcome.refused
         own = {
             client: f"what this client handed in was refused and does not count: "
-            f"{OWN.get(reason, reason)}"
+            f"{EXPLANATIONS.get(reason, reason)}"
             for client, reason in refused.items()
             if client != SERVERS_ROOT
         }
-        if is_unlike:
+        if is_disagreement:
             # All servers send the same text.
-            self._intake.tell(number, None, UNLIKE, own=own)
+            self._intake.tell(number, None, DISAGREEMENT, own=own)
         elif outcome is None or failure is not None:
             self._intake.tell(number, None, self._reason(failure or ""), own=own)
         elif outcome.sealed is None:

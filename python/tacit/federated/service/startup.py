@@ -9,7 +9,7 @@ from tacit.federated.service.config import Federation
 from tacit.federated.service.round_store import Latest
 
 
-def alike(federation: Federation, rules: Round) -> bytes:
+def common_configuration(federation: Federation, rules: Round) -> bytes:
     """Returns what must be the same at all servers and is not part of the terms, as bytes.
 
     Messages carry its hash. Line ends of certificates do not count.

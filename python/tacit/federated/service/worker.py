@@ -9,7 +9,7 @@ import cloudpickle
 import torch
 
 from tacit import _core, logs
-from tacit.federated.service.local import Told
+from tacit.federated.service.local import ServerReport
 from tacit.federated.service.server import Server
 from tacit.parties.worker import die_with_parent, portable, report
 
@@ -52,7 +52,7 @@ def _outcome(
                 report = server.round(model)
                 cost = server.meter.total - before
                 model = report.model
-                sending.send(cloudpickle.dumps(Told(report, cost, server.threat_model)))
+                sending.send(cloudpickle.dumps(ServerReport(report, cost, server.threat_model)))
         return True, time.monotonic(), None
     except BaseException as error:
         return False, time.monotonic(), portable(error)

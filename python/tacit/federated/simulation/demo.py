@@ -21,7 +21,7 @@ from tacit.federated.messages import counted
 from tacit.federated.rounds.settings import check_chosen
 from tacit.federated.rounds.steps import Round
 from tacit.federated.service.config import SERVERS
-from tacit.federated.service.local import Plan, Servers, Told
+from tacit.federated.service.local import Plan, ServerReport, Servers
 from tacit.federated.simulation.federation import Clients, Federation, Row, account_of, in_the_clear
 from tacit.federated.simulation.in_process_clients import Crowd
 from tacit.federated.simulation.plots import check_plots
@@ -142,10 +142,10 @@ def learned(federation: Federation, clients: Clients, show: Show) -> tuple[list[
     ):
         crowd = Crowd(servers.config, count, PATIENCE, servers.check)
         for number in range(federation.rounds):
-            row, told = _round(number, clients, crowd, servers)
+            row, reports = _round(number, clients, crowd, servers)
             rows.append(row)
             show(f"learning in secret: accuracy {row.accuracy:.1%}", 1)
-    return rows, told[0].threat_model
+    return rows, reports[0].threat_model
 
 
 def _handing_in(federation: Federation) -> int:
@@ -153,7 +153,9 @@ def _handing_in(federation: Federation) -> int:
     return federation.clients + (federation.settings.root is not None)
 
 
-def _round(number: int, clients: Clients, crowd: Crowd, servers: Servers) -> tuple[Row, list[Told]]:
+def _round(
+    number: int, clients: Clients, crowd: Crowd, servers: Servers
+) -> tuple[Row, list[ServerReport]]:
     """Runs a round, from the model at the clients to the next one."""
     before = crowd.traffic
     task = crowd.join()
@@ -164,37 +166,37 @@ def _round(number: int, clients: Clients, crowd: Crowd, servers: Servers) -> tup
     crowd.submit(task.model, updates, weights)
     model = crowd.result()
     seconds = time.perf_counter() - started
-    told = servers.told()
+    reports = servers.reports()
     if model is None:
         model = task.model
     up, down = (now - then for now, then in zip(crowd.traffic, before, strict=True))
-    report = told[0].report
+    report = reports[0].report
     row = Row(
         number=number,
         accepted=len(report.accepted),
         late=len(report.late),
-        refused=_reasons(told),
+        refused=_reasons(reports),
         accuracy=clients.accuracy(model),
         backdoor=clients.backdoor(model),
         seconds=seconds,
-        bytes_sent=max(each.cost.bytes_sent for each in told),
-        rounds=max(each.cost.rounds for each in told),
+        bytes_sent=max(each.cost.bytes_sent for each in reports),
+        rounds=max(each.cost.rounds for each in reports),
         bytes_up=up,
         bytes_down=down,
         epsilons=report.epsilons,
     )
-    return row, told
+    return row, reports
 
 
-def _reasons(told: list[Told]) -> dict[str, int]:
+def _reasons(reports: list[ServerReport]) -> dict[str, int]:
     """Counts refused clients by reason.
 
     A client counts if any server refused it, or if not all servers hold its submission completely.
     Connections that broke before their client was known do not count: those clients connect again.
     """
-    refused = [(client, reason) for each in told for client, reason, _ in each.report.refused]
+    refused = [(client, reason) for each in reports for client, reason, _ in each.report.refused]
     found = {(client, reason) for client, reason in refused if client is not None}
     found |= {
-        (client, "not whole at all servers") for each in told for client in each.report.dropped
+        (client, "not whole at all servers") for each in reports for client in each.report.dropped
     }
     return dict(sorted(Counter(reason for _, reason in found).items()))

@@ -205,7 +205,7 @@ def hand_in(updates: dict[int, Update] | None, parameters: int) -> Submitted:
 
 
 def in_secret(
-    federation: Federation, folder: str, told: Callable[[Row], None] | None = None
+    federation: Federation, folder: str, on_row: Callable[[Row], None] | None = None
 ) -> tuple[list[Row], torch.Tensor]:
     """Runs all rounds, at every server; returns their rows and the final parameters.
 
@@ -214,14 +214,14 @@ def in_secret(
     Args:
         federation: what is simulated.
         folder: for the servers' accounts.
-        told: called with every row, at the host.
+        on_row: called with every row, at the host.
     """
     with threads(federation.training.threads):
-        return _rounds(federation, folder, told)
+        return _rounds(federation, folder, on_row)
 
 
 def _rounds(
-    federation: Federation, folder: str, told: Callable[[Row], None] | None
+    federation: Federation, folder: str, on_row: Callable[[Row], None] | None
 ) -> tuple[list[Row], torch.Tensor]:
     current = session()
     is_host = current.party == HOST
@@ -244,13 +244,13 @@ def _rounds(
             row, seconds=seconds, bytes_sent=cost.bytes_sent, rounds=cost.rounds, epsilons=spent
         )
         rows.append(row)
-        if told is not None and is_host:
-            told(row)
+        if on_row is not None and is_host:
+            on_row(row)
     return rows, parameters
 
 
 def in_the_clear(
-    federation: Federation, told: Callable[[Row], None] | None = None
+    federation: Federation, on_row: Callable[[Row], None] | None = None
 ) -> tuple[list[Row], torch.Tensor]:
     """Runs the reference: the same clients, rounds and steps on plain vectors, without noise."""
     with threads(federation.training.threads):
@@ -265,8 +265,8 @@ def in_the_clear(
             parameters = after(parameters, outcome)
             rows.append(_row(clients, number, outcome, parameters))
             rows[-1] = replace(rows[-1], seconds=time.perf_counter() - started)
-            if told is not None:
-                told(rows[-1])
+            if on_row is not None:
+                on_row(rows[-1])
         return rows, parameters
 
 

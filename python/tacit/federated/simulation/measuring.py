@@ -60,7 +60,7 @@ class Federation:
         return str(self.rules.get("aggregator", "fedavg"))
 
     @property
-    def everybody(self) -> int:
+    def all_clients(self) -> int:
         """The number of all clients, including the root."""
         return self.clients + AGGREGATORS[self.aggregator].needs_root
 
@@ -111,13 +111,20 @@ def _party(case: Federation, folder: Path, threads: int) -> dict[str, Any]:
     # Each listener gets a port from the system and keeps it. A port that was only found free might
     # be given to a connection before its program listens on it.
     own = [_core.Listener("127.0.0.1:0") for _ in range(2)] if number < SERVERS else []
-    pairs = [_told(server, [listener.address for listener in own]) for server in range(SERVERS)]
+    pairs = [
+        _broadcast_addresses(server, [listener.address for listener in own])
+        for server in range(SERVERS)
+    ]
     listening = [address for pair in pairs for address in pair]
     # Links have the delay as long as these objects live.
     delays: list[Delay] = []
     if case.delay and number == LINKS:
         delays = [Delay("127.0.0.1:0", target, case.delay) for target in listening]
-    reached = _told(LINKS, [delay.address for delay in delays]) if case.delay else listening
+    reached = (
+        _broadcast_addresses(LINKS, [delay.address for delay in delays])
+        if case.delay
+        else listening
+    )
     if number == LINKS:
         _write(config, case, list(zip(reached[::2], reached[1::2], strict=True)))
     core.broadcast(LINKS, b"written" if number == LINKS else None)
@@ -132,7 +139,7 @@ def _party(case: Federation, folder: Path, threads: int) -> dict[str, Any]:
     return found
 
 
-def _told(by: int, addresses: list[str]) -> list[str]:
+def _broadcast_addresses(by: int, addresses: list[str]) -> list[str]:
     """Broadcasts the addresses at which a process listens."""
     session = tacit.session()
     own = " ".join(addresses).encode() if session.party == by else None
@@ -142,11 +149,11 @@ def _told(by: int, addresses: list[str]) -> list[str]:
 def _write(config: Path, case: Federation, addresses: list[tuple[str, str]]) -> None:
     """Writes the files of a federation on this machine."""
     names = [f"server-{number}" for number in range(SERVERS)]
-    names += [f"client-{number}" for number in range(case.everybody)]
+    names += [f"client-{number}" for number in range(case.all_clients)]
     _core.write_certificates(names, str(config.parent))
     settings = Settings(**case.rules)
     text = text_of(
-        "measured", addresses, case.everybody, settings, seconds=TIMEOUT, timeout=TIMEOUT
+        "measured", addresses, case.all_clients, settings, seconds=TIMEOUT, timeout=TIMEOUT
     )
     config.write_text(text)
 
@@ -179,7 +186,7 @@ def _server(
 def _clients(case: Federation, config: Path) -> dict[str, Any]:
     """Measures each round, from when all clients have joined and trained to when all have the new
     model."""
-    clients = [Client(config, number) for number in range(case.everybody)]
+    clients = [Client(config, number) for number in range(case.all_clients)]
     trained = 0.01 * torch.randn(case.parameters, generator=torch.Generator().manual_seed(1))
     seconds, cpu = [], []
     with ThreadPoolExecutor(min(len(clients), AT_ONCE)) as pool:

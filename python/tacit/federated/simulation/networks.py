@@ -41,7 +41,7 @@ class Residual(nn.Module):
         return torch.relu(self.branch(x) + self.direct(x))
 
 
-class Beside(nn.Module):
+class ConcatenateInput(nn.Module):
     """Concatenates a branch's output with its input (Huang et al. 2017)."""
 
     def __init__(self, branch: nn.Module) -> None:
@@ -129,7 +129,7 @@ def densenet_121(classes: int, growth: int = 32) -> nn.Sequential:
             branch = nn.Sequential(
                 *narrow, *wide, nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
             )
-            layers.append(Beside(branch))
+            layers.append(ConcatenateInput(branch))
             width += growth
     return _classified([*layers, nn.BatchNorm2d(width), nn.ReLU()], width, classes)
 

@@ -42,7 +42,7 @@ def _megabytes(count: int | None) -> str:
     return "–" if count is None else f"{count / 1e6:.3f}"
 
 
-def told(outcome: Outcome) -> list[str]:
+def sentences(outcome: Outcome) -> list[str]:
     """Returns the sentences that accompany the table."""
     found = [
         f"Accuracy after the last round: {outcome.accuracy_secret:.2%} in secret, "
@@ -83,7 +83,7 @@ def print_report(console: Console, outcome: Outcome) -> None:
     for row in outcome.table:
         table.add_row(*[show(row) for _, show in COLUMNS])
     console.print(table)
-    for text in told(outcome):
+    for text in sentences(outcome):
         console.print(text)
 
 
@@ -110,4 +110,4 @@ def write_report(path: Path, outcome: Outcome) -> Path:
         [name for name, _ in COLUMNS],
         [[show(row) for _, show in COLUMNS] for row in outcome.table],
     )
-    return write_page(path / "report.html", title(outcome), told(outcome), [table], plots)
+    return write_page(path / "report.html", title(outcome), sentences(outcome), [table], plots)

@@ -116,18 +116,18 @@ def _made(scale: Scale, words: torch.Tensor, above: torch.Tensor, below: torch.T
     return Bound(scale, words, beyond, bool(above.all()), bool(below.all()))
 
 
-def settled(bits: SecretTensor, bound: Bound, *, above: bool, below: bool) -> SecretTensor:
+def fill_known(bits: SecretTensor, bound: Bound, *, above: bool, below: bool) -> SecretTensor:
     """Replaces the results of comparisons with the parts of a bound that are beyond all secrets.
 
     There the results are public: ``above`` or ``below``."""
     if bound.beyond is None:
         return bits
     known = torch.where(bound.beyond > 0, above, below).to(torch.uint8)
-    sure = shares.trivial_bits(bits._session, known)
-    return bits_of(bits._session, _chosen(bound.beyond == 0, bits._parts, sure))
+    results = shares.trivial_bits(bits._session, known)
+    return bits_of(bits._session, _chosen(bound.beyond == 0, bits._parts, results))
 
 
-def sure(
+def known_results(
     session: Session, x: SecretTensor, bound: Bound, *, above: bool, below: bool
 ) -> SecretTensor:
     """Returns the results of comparisons with a bound that is beyond all secrets everywhere.

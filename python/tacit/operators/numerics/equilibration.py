@@ -71,7 +71,7 @@ def matrix_product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
     return tuple(part.reshape(shape) for part in shares.matmul(session, left, right, drop))
 
 
-def turned(x: Parts) -> Parts:
+def transposed(x: Parts) -> Parts:
     """Transposes a matrix."""
     return tuple(part.mT for part in x)
 
@@ -133,10 +133,12 @@ class Equilibrated:
         return shares.truncate(self.session, self.matrix, _MATRIX - bits)
 
     @property
-    def turned(self) -> "Equilibrated":
+    def transposed(self) -> "Equilibrated":
         """The equilibrated transpose."""
-        rows, columns = turned(self.columns), turned(self.rows)
-        return Equilibrated(self.session, turned(self.matrix), rows, columns, self.fill, self.bits)
+        rows, columns = transposed(self.columns), transposed(self.rows)
+        return Equilibrated(
+            self.session, transposed(self.matrix), rows, columns, self.fill, self.bits
+        )
 
 
 def _positive(session: Session, sums: Parts, dropped: int) -> Parts:
@@ -153,14 +155,14 @@ class Inverse:
     parts: Parts
 
     @property
-    def turned(self) -> "Inverse":
+    def transposed(self) -> "Inverse":
         """The inverse of the transpose."""
-        return Inverse(self.of.turned, turned(self.parts))
+        return Inverse(self.of.transposed, transposed(self.parts))
 
     def found(self, bits: int) -> Parts:
         """Returns A⁻¹ with ``bits`` fraction bits. About 25 rounds."""
         of = self.of
-        exponents = shares.add(turned(of.columns), turned(of.rows))
+        exponents = shares.add(transposed(of.columns), transposed(of.rows))
         return moved(of.session, self.parts, exponents, of.fill - of.bits + _INVERSE - bits)
 
     def solution(self, right: Parts, right_bits: int, bits: int) -> Parts:
@@ -190,7 +192,7 @@ class Inverse:
         # The solution is C·found / 2^exponent. WORD is added so that no exponent is negative.
         raised = shares.trivial(session, torch.tensor(fixed.WORD))
         columns = tuple(
-            part + whole for part, whole in zip(turned(of.columns), raised, strict=True)
+            part + whole for part, whole in zip(transposed(of.columns), raised, strict=True)
         )
         by = tuple(part - less for part, less in zip(columns, exponent, strict=True))
         return moved(session, found, by, fixed.WORD + _MATRIX - (fixed.RANGE - first) - bits)
@@ -204,7 +206,7 @@ def inverted(of: Equilibrated) -> Inverse:
     session, size = of.session, of.size
     more = logarithm(size)
     # The iteration starts at Bᵀ / n, since B·Bᵀ / n has eigenvalues up to 1.
-    x = shares.truncate(session, turned(of.matrix), _MATRIX + more - _INVERSE)
+    x = shares.truncate(session, transposed(of.matrix), _MATRIX + more - _INVERSE)
     identity = torch.eye(size, dtype=torch.int64)
     for by in _factors(more):
         twice = shares.trivial(session, identity * (2 * by << _STEP) // _FACTORS)

@@ -177,7 +177,7 @@ def _claim(session: Session, x: Parts, sums: Parts) -> None:
     rows = _rows(x)
     sizes = (*rows[0].shape[:2], rows[0].shape[2], 1)
     out = tuple(part.reshape(-1, 1) for part in sums)
-    checks.claim_product(session, [(rows, rows, (sizes, True))], out, just=fixed.RANGE)
+    checks.claim_product(session, [(rows, rows, (sizes, True))], out, exact=fixed.RANGE)
 
 
 def _rows(x: Parts) -> Parts:

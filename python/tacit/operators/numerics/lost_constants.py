@@ -69,11 +69,11 @@ def watch(
     """Checks the constants of an operator that a program calls, and reports what they lose."""
     if not (session.is_plain or _name(func) in ROUNDED):
         return None
-    found = _lost(session, func, args, kwargs, expected)
+    found = _lost_constants(session, func, args, kwargs, expected)
     return partial(_report, session, found) if found else None
 
 
-def _lost(
+def _lost_constants(
     session: Session, func: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any
 ) -> list[str]:
     """Returns a description of each constant that is lost."""

@@ -70,11 +70,11 @@ class Windows:
             self.dim - 1, 0
         )
 
-    def given_back(self, parts: Parts) -> Parts:
+    def scatter_add(self, parts: Parts) -> Parts:
         """Scatters and adds values back to the elements: the adjoint of ``taken``."""
-        return tuple(map(self._given_back, parts))
+        return tuple(map(self._scatter_add, parts))
 
-    def _given_back(self, part: torch.Tensor) -> torch.Tensor:
+    def _scatter_add(self, part: torch.Tensor) -> torch.Tensor:
         shape = list(part.shape[1:])
         shape[self.dim] = self.size
         back = part.new_zeros(shape)
@@ -140,12 +140,12 @@ class Tournament:
             is_last = with_zero and windows is stages[-1]
             # If the tree has no free place for zero, zero is compared in one batch with the last
             # two candidates. This must not take more than comparing the whole input with zero.
-            beside = is_last and not comparison.reach and _is_even(places, self.shape)
-            if is_last and not beside:
+            joins_last = is_last and not comparison.reach and _is_full_tree(places, self.shape)
+            if is_last and not joins_last:
                 places = tuple(torch.cat([part, torch.zeros_like(part[:1])]) for part in places)
             while places[0].shape[0] > 1:
                 left, right, rest = _neighbours(places)
-                if beside and places[0].shape[0] == 2:
+                if joins_last and places[0].shape[0] == 2:
                     won = _greatest(session, left, right, comparison)
                 elif comparison.reach:
                     won = greater(session, left, right, comparison)
@@ -182,7 +182,7 @@ class Tournament:
             values = tuple(part[0] for part in places)
         return values
 
-    def given_back(self, values: Parts) -> Parts:
+    def scatter_add(self, values: Parts) -> Parts:
         """Adds a value of each output to the element that won it.
 
         Each level takes one selection: two rounds."""
@@ -199,7 +199,7 @@ class Tournament:
                 places = shares.joined(
                     tuple(torch.stack(pair, 1).flatten(0, 1) for pair in pairs), rest
                 )
-            values = windows.given_back(places)
+            values = windows.scatter_add(places)
         return values
 
     def positions(self, dims: int) -> Parts:
@@ -214,7 +214,7 @@ class Tournament:
         return self._positions
 
 
-def _is_even(places: Parts, shape: torch.Size) -> bool:
+def _is_full_tree(places: Parts, shape: torch.Size) -> bool:
     """Whether each window has 2, 4, 8, ... candidates, with at most one window for two elements."""
     count = places[0].shape[0]
     return count > 1 and count & (count - 1) == 0 and 2 * places[0][0].numel() <= shape.numel()

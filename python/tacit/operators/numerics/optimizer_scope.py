@@ -124,7 +124,7 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
                 # and continues with infinity.
                 _replace(group, "foreach", False, stack)
             else:
-                _as_one(group, stack)
+                _use_foreach(group, stack)
             if "eps" in group:
                 least = _least_eps(optimizer)
                 _replace(group, "eps", max(group["eps"], least), stack)
@@ -161,7 +161,7 @@ def _replace(group: dict[str, Any], name: str, value: Any, stack: ExitStack) -> 
     group[name] = value
 
 
-def _as_one(group: dict[str, Any], stack: ExitStack) -> None:
+def _use_foreach(group: dict[str, Any], stack: ExitStack) -> None:
     """Sets ``foreach`` if the program chose neither it nor an option that excludes it."""
     chosen = (
         group.get("foreach", False) is not None or group.get("fused") or group.get("differentiable")

@@ -22,7 +22,7 @@ from tacit.operators.numerics.approximation.fits import FITS, USUAL
 from tacit.operators.numerics.approximation.normal import argument
 from tacit.operators.numerics.approximation.quotients import flipped, magnitude
 from tacit.operators.numerics.approximation.series import RESULT, evaluate
-from tacit.operators.numerics.equilibration import REMEDY, logarithm, matrix_product, turned
+from tacit.operators.numerics.equilibration import REMEDY, logarithm, matrix_product, transposed
 from tacit.sessions import Session
 from tacit.sharings import ranges, shares
 from tacit.sharings.shares import Parts
@@ -125,7 +125,7 @@ def normalised(session: Session, x: Parts, width: int) -> Columns:
 def _squares(session: Session, x: Parts) -> Parts:
     """Returns the sums of squares of columns, (…, 1, columns), with twice the fraction bits."""
     rows = tuple(part.mT.unsqueeze(-2) for part in x)
-    sums = matrix_product(session, rows, turned(rows), 0)
+    sums = matrix_product(session, rows, transposed(rows), 0)
     return tuple(part.squeeze(-1).mT for part in sums)
 
 
@@ -140,7 +140,7 @@ class Reflection:
     def of(self, session: Session, x: Parts) -> Parts:
         """Reflects a matrix."""
         lower = tuple(part[..., self.first :, :] for part in x)
-        product = matrix_product(session, turned(self.w), lower, FINE)
+        product = matrix_product(session, transposed(self.w), lower, FINE)
         lower = shares.subtract(lower, matrix_product(session, self.v, product, FINE))
         return tuple(
             torch.cat([part[..., : self.first, :], new], -2)
@@ -220,7 +220,7 @@ def balanced(session: Session, x: Parts, bits: int) -> Definite:
     exponents, power = leading(session, diagonal, width, even=True)
     # No element of a positive definite matrix is greater than the roots of its two diagonal
     # elements, multiplied.
-    x = _product(session, _product(session, x, power, 0), turned(power), width - FINE)
+    x = _product(session, _product(session, x, power, 0), transposed(power), width - FINE)
     return Definite(x, exponents, width // 2, (bits + odd) // 2)
 
 
@@ -233,6 +233,6 @@ def cholesky(session: Session, x: Parts) -> Parts:
         column = _by_root(session, tuple(part[..., :1] for part in rest), pivot, FINE)
         columns.append(tuple(torch.nn.functional.pad(part, (0, 0, at, 0)) for part in column))
         below = tuple(part[..., 1:, :] for part in column)
-        product = matrix_product(session, below, turned(below), FINE)
+        product = matrix_product(session, below, transposed(below), FINE)
         rest = shares.subtract(tuple(part[..., 1:, 1:] for part in rest), product)
     return tuple(torch.cat(parts, -1) for parts in zip(*columns, strict=True))

@@ -59,7 +59,7 @@ def remember(
     if session.operator == str(operator) and y.numel() and not is_tracing() and is_whole(y):
         kept = x.like(tuple(part.contiguous() for part in x._parts), unreduced=x._unreduced)
         # The program may write to the argument, so a copy is kept.
-        session.storages.keep_beside(_ARGUMENT, y, Argument(kept, dim), of=kept._parts[:1])
+        session.storages.keep_with_storage(_ARGUMENT, y, Argument(kept, dim), of=kept._parts[:1])
     return result
 
 
@@ -94,7 +94,9 @@ def remember_complement(result: SecretTensor, y: Any) -> SecretTensor:
 
 
 def _keep(result: SecretTensor, kept: Argument) -> SecretTensor:
-    result._session.storages.keep_beside(_ARGUMENT, result._parts[0], kept, of=kept.x._parts[:1])
+    result._session.storages.keep_with_storage(
+        _ARGUMENT, result._parts[0], kept, of=kept.x._parts[:1]
+    )
     return result
 
 
@@ -111,7 +113,7 @@ def _kept(y: Any) -> Argument | None:
     """Returns the argument as it is remembered: always the same object."""
     if not isinstance(y, SecretTensor) or y.dtype == torch.bool or is_tracing():
         return None
-    kept: Argument | None = y._session.storages.beside(_ARGUMENT, y._parts[0])
+    kept: Argument | None = y._session.storages.kept_with_storage(_ARGUMENT, y._parts[0])
     return kept
 
 
@@ -197,7 +199,7 @@ def pending(gradient: Any) -> Quotient | None:
     return later
 
 
-def _asked(later: Quotient) -> Any:
+def _computed(later: Quotient) -> Any:
     """Computes a deferred quotient."""
     y, scale = later.y, later.scale
     return SecretTensor(later.parts(), scale, y._session, y.dtype)
@@ -220,7 +222,7 @@ def chosen(
         numerator = where(condition, numerator, 0.0)
 
     def compute() -> Any:
-        return where(condition, _asked(later), 0.0)
+        return where(condition, _computed(later), 0.0)
 
     return _left(Quotient(numerator, known, later.y, compute, by_both=later.by_both))
 
@@ -236,7 +238,7 @@ def opposite(gradient: Any) -> SecretTensor | None:
     numerator = -(later.numerator if later.by_both else later.numerator * y)
 
     def compute() -> Any:
-        return -_asked(later)
+        return -_computed(later)
 
     return _left(Quotient(numerator, later.known.complement, y, compute, by_both=True))
 
@@ -259,7 +261,7 @@ def joined(x: Any, y: Any) -> SecretTensor | None:
         numerator = numerator + y * divisor
 
     def compute() -> Any:
-        return _asked(later) + (y if other is None else _asked(other))
+        return _computed(later) + (y if other is None else _computed(other))
 
     return _left(Quotient(numerator, later.known, later.y, compute, by_both=by_both))
 

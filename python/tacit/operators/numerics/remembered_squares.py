@@ -49,7 +49,7 @@ from tacit.tensor import SecretTensor
 
 #: Keys under which the storage cache keeps facts about results; the last is for sums whose roots
 #: have been computed.
-_SQUARES, _SUMS, _ROOTS, _ROOTED = (
+_SQUARES, _SUMS_OF_SQUARES, _ROOTS, _SUMS_WITH_ROOTS = (
     "squares",
     "sums of squares",
     "roots of sums of squares",
@@ -177,14 +177,14 @@ def _remember(
     y, session = result._parts[0], result._session
     if known is None or not y.numel() or not is_whole(y) or not result.dtype.is_floating_point:
         return result
-    kept = session.storages.keep_beside((kind, *tracers()), y, known, of=x._parts[:1])
+    kept = session.storages.keep_with_storage((kind, *tracers()), y, known, of=x._parts[:1])
     latest = session.remembered[kind, for_gradients]
     latest.append((kept, ref(known)))
     # What is forgotten must follow from the program alone: parties free memory at different times.
     if len(latest) > (MOST_FOR_GRADIENTS if for_gradients else MOST):
         kept, oldest = latest.popleft()
         if (found := oldest()) is not None:
-            session.storages.let_go(kept, found)
+            session.storages.evict(kept, found)
     return result
 
 
@@ -197,7 +197,7 @@ def _known(kind: str, y: Any) -> Any:
     """Returns the remembered fact about the base of the view y."""
     if not isinstance(y, SecretTensor) or not y.dtype.is_floating_point or not y.is_computed:
         return None
-    return y._session.storages.beside((kind, *tracers()), y._parts[0])
+    return y._session.storages.kept_with_storage((kind, *tracers()), y._parts[0])
 
 
 def _known_wholly(kind: str, y: Any) -> Any:
@@ -207,7 +207,7 @@ def _known_wholly(kind: str, y: Any) -> Any:
 
 def is_remembered(y: Any) -> bool:
     """Whether y is remembered as sums of squares or roots of such, with the exact ε."""
-    return _known_wholly(_SUMS, y) is not None or _known_wholly(_ROOTS, y) is not None
+    return _known_wholly(_SUMS_OF_SQUARES, y) is not None or _known_wholly(_ROOTS, y) is not None
 
 
 def remember_squares(result: SecretTensor, x: Any) -> SecretTensor:
@@ -234,7 +234,7 @@ def remember_sums_of_squares(
     """Makes sums of x² along dimensions, divided by ``count``, remember x until x is written to.
 
     The sums keep x in memory. Otherwise each party might free it at a different moment."""
-    return _remember(_SUMS, result, Sums(x, list(dims), count), x)
+    return _remember(_SUMS_OF_SQUARES, result, Sums(x, list(dims), count), x)
 
 
 def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
@@ -243,8 +243,8 @@ def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
         eps = None if isinstance(other, SecretTensor) else number(other)
         if eps is None or not 0.0 <= eps < math.inf or result.shape != one.shape:
             continue
-        if (sums := _known_wholly(_SUMS, one)) is not None:
-            return _remember(_SUMS, result, replace(sums, eps=sums.eps + eps), sums.x)
+        if (sums := _known_wholly(_SUMS_OF_SQUARES, one)) is not None:
+            return _remember(_SUMS_OF_SQUARES, result, replace(sums, eps=sums.eps + eps), sums.x)
         roots = _known_wholly(_ROOTS, one)
         if roots is not None and not roots.is_inverse and roots.factor > 0.0:
             more = roots.more + eps
@@ -276,8 +276,8 @@ def remember_multiple(
     if not by or result.shape != x.shape:
         return result
     by = 1.0 / by if divided else by
-    if (sums := _known_wholly(_SUMS, x)) is not None:
-        return _remember(_SUMS, result, sums.times(by), sums.x)
+    if (sums := _known_wholly(_SUMS_OF_SQUARES, x)) is not None:
+        return _remember(_SUMS_OF_SQUARES, result, sums.times(by), sums.x)
     if (roots := _known_wholly(_ROOTS, x)) is not None and 1 / _MOST <= abs(
         roots.factor * by
     ) <= _MOST:
@@ -289,9 +289,9 @@ def remember_multiple(
 @on_write
 def carry(target: SecretTensor, value: Any) -> None:
     """Makes a target remember the facts about the value that was written into it."""
-    for kind in (_SUMS, _ROOTS):
+    for kind in (_SUMS_OF_SQUARES, _ROOTS):
         if (known := _known_wholly(kind, value)) is not None and value.shape == target.shape:
-            _remember(kind, target, known, known.x if kind == _SUMS else known.sums.x)
+            _remember(kind, target, known, known.x if kind == _SUMS_OF_SQUARES else known.sums.x)
 
 
 # Roots, products and quotients
@@ -309,13 +309,19 @@ def inverse_root(x: Any, scale: Scale) -> SecretTensor | None:
 
 
 def _root(x: Any, *, is_inverse: bool, scale: Scale | None = None) -> SecretTensor | None:
-    sums = _known_wholly(_SUMS, x)
+    sums = _known_wholly(_SUMS_OF_SQUARES, x)
     if sums is None or (found := replace(sums, x=sums.x.beside(x._session)).roots()) is None:
         return None
     values = rescaled(found.found, scale) if scale else found.roots()
     result = x.like(tuple(part.reshape(x.shape) for part in values._parts), values._scale)
     if x.requires_grad:
-        _remember(_ROOTED, x, Roots(sums, found.found, is_inverse=True), sums.x, for_gradients=True)
+        _remember(
+            _SUMS_WITH_ROOTS,
+            x,
+            Roots(sums, found.found, is_inverse=True),
+            sums.x,
+            for_gradients=True,
+        )
     return _remember_root(result, Roots(sums, found.found, is_inverse), x)
 
 
@@ -379,7 +385,7 @@ def power(y: Any, exponent: Any) -> SecretTensor | None:
         return None
     if (roots := _known_wholly(_ROOTS, y)) is not None and roots.is_inverse and exponent in (2, 3):
         return _left(y, int(exponent), roots)
-    if (roots := _known_wholly(_ROOTED, y)) is not None and exponent in (-0.5, -1.5):
+    if (roots := _known_wholly(_SUMS_WITH_ROOTS, y)) is not None and exponent in (-0.5, -1.5):
         return _left(y, round(-2 * exponent), roots)
     return None
 

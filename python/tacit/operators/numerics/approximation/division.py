@@ -193,9 +193,9 @@ def _of_magnitudes(session: Session, x: Parts, y: Parts, bits: int, small: Parts
         # ``bits`` bits at most twice.
         if bits <= _least(first) + 1:
             continue
-        part = _part(session, x, inverse, chosen[first:], fine, bound)
-        quotient = shares.add(quotient, part)
-        x = shares.subtract(x, shares.multiply(session, part, y, 0))
+        estimate = _partial_quotient(session, x, inverse, chosen[first:], fine, bound)
+        quotient = shares.add(quotient, estimate)
+        x = shares.subtract(x, shares.multiply(session, estimate, y, 0))
     return shares.add(quotient, _lacking(session, x, y))
 
 
@@ -242,7 +242,7 @@ def _classes(session: Session, filled: Normal, small: Parts) -> list[Parts]:
     return shares.unstacked(shares.bit_to_ring(session, chosen))
 
 
-def _part(
+def _partial_quotient(
     session: Session, x: Parts, inverse: Parts, chosen: list[Parts], fine: Parts, bound: int
 ) -> Parts:
     """Estimates x / divisor from below, for x from 0 to 2^bound and the given classes of divisors.
@@ -256,7 +256,7 @@ def _part(
         # as keep the quotients of the class in range, and the others before.
         last = max(0, min(15, fixed.RANGE - 1 - bound + _least(number)))
         places = _FINE + _FILLED - drop - last - (number << _CLASS)
-        shifted = _less(session, shares.truncate(session, product, places))
+        shifted = _minus_one(session, shares.truncate(session, product, places))
         groups.setdefault(last, []).append((of, shifted))
     # Subtracts one if the divisor is in one of the classes, since truncations may round up.
     found = [tuple(-sum(parts) for parts in zip(*chosen, strict=True))]
@@ -267,7 +267,7 @@ def _part(
     return tuple(torch.stack(parts).sum(0) for parts in zip(*found, strict=True))
 
 
-def _less(session: Session, x: Parts) -> Parts:
+def _minus_one(session: Session, x: Parts) -> Parts:
     """Returns x − 1, which is a lower bound of the number that was truncated to x."""
     return plus(session, x, -1.0, 0)
 
@@ -279,13 +279,13 @@ def _dropped(session: Session, x: Parts, bits: int, whole: bool) -> Parts:
     if not bits:
         return x
     if not whole:
-        return _less(session, shares.truncate(session, x, bits))
+        return _minus_one(session, shares.truncate(session, x, bits))
     signs = shares.sign(session, tuple(torch.stack([part, part << 1]) for part in x), WORD)
     ones = shares.bit_to_ring(session, signs)
     rest = tuple(part - (one[0] << 63) - (one[1] << 62) for part, one in zip(x, ones, strict=True))
     low = shares.truncate(session, rest, bits)
     high = tuple((one[0] << (63 - bits)) + (one[1] << (62 - bits)) for one in ones)
-    return _less(session, shares.add(low, high))
+    return _minus_one(session, shares.add(low, high))
 
 
 def _lacking(session: Session, rest: Parts, divisor: Parts) -> Parts:

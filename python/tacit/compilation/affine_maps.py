@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from tacit.compilation.digits import Reach
 from tacit.compilation.graph import Draft, Node, takes
-from tacit.compilation.passes.digits import Reach
 from tacit.operators.dispatch import custom_ops  # noqa: F401
 
 aten = torch.ops.aten

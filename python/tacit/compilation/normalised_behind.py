@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
+from tacit.compilation.affine_maps import AffineMap
+from tacit.compilation.digits import Reach, with_more
 from tacit.compilation.graph import Draft, Node, takes
-from tacit.compilation.passes.affine_maps import AffineMap
-from tacit.compilation.passes.digits import Reach, with_more
 
 aten = torch.ops.aten
 

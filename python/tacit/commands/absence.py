@@ -18,7 +18,7 @@ ELSEWHERE = "its options or files are wrong; see its own output"
 COMMANDS = (("run",), ("riscv", "run"))
 
 
-def tell(config: str, party: int, wrong: str, told: str = ELSEWHERE) -> None:
+def report_absence(config: str, party: int, wrong: str, told: str = ELSEWHERE) -> None:
     """Prints what is wrong, and tells the other parties of a configuration that this one does not
     take part.
 
@@ -30,7 +30,7 @@ def tell(config: str, party: int, wrong: str, told: str = ELSEWHERE) -> None:
     _core.refuse(config, party, told, WHILE_STARTING)
 
 
-def tell_of_usage(arguments: Sequence[str]) -> None:
+def report_bad_usage(arguments: Sequence[str]) -> None:
     """Tells the other parties about options that cannot be read, if the options say which party
     this is."""
     if not any(tuple(arguments[: len(command)]) == command for command in COMMANDS):
@@ -42,7 +42,9 @@ def tell_of_usage(arguments: Sequence[str]) -> None:
     try:
         known, _ = parser.parse_known_args(arguments)
         if known.config and known.party:
-            tell(known.config[0], known.party[0], "the options are not those of this command")
+            report_absence(
+                known.config[0], known.party[0], "the options are not those of this command"
+            )
     except _UnreadableError:
         pass
     except TacitError as error:
