@@ -138,11 +138,11 @@ DEFAULT = Scale(16)
 class Shift(NamedTuple):
     """A truncation: the number of low bits that it drops, and the range of its operands."""
 
+    #: Low bits to drop; 0 truncates nothing.
     bits: int
-    """Low bits to drop; 0 truncates nothing."""
+    #: Whether magnitudes before the truncation are promised to be below 2^``NARROW``, not just
+    #: 2^``RANGE``.
     is_narrow: bool = False
-    """Whether magnitudes before the truncation are promised to be below 2^``NARROW``, not just
-    2^``RANGE``."""
 
     @property
     def limit(self) -> int:
@@ -158,33 +158,33 @@ EXACT = Shift(0)
 class Numerics:
     """The settings under which a session computes; ``Session.using`` changes some of them."""
 
+    #: The scale of fractions and of truncated products.
     scale: Scale = DEFAULT
-    """The scale of fractions and of truncated products."""
+    #: Bits that a comparison looks at, counted at the default scale.
     width: int = WORD
-    """Bits that a comparison looks at, counted at the default scale."""
+    #: Whether the user promises that ``width`` is enough. Otherwise a compiled program's intervals
+    #: prove it.
     is_promised: bool = True
-    """Whether the user promises that ``width`` is enough. Otherwise a compiled program's intervals
-    prove it."""
+    #: Width and reach of guarded rectifications, as in ``shares.Comparison``, if they are guarded.
+    #: Other comparisons use ``width``.
     guard: tuple[int, int] | None = None
-    """Width and reach of guarded rectifications, as in ``shares.Comparison``, if they are guarded.
-    Other comparisons use ``width``."""
+    #: Low bits of fractions at ``scale`` that the comparison of a ReLU ignores.
     dropped: int = 0
-    """Low bits of fractions at ``scale`` that the comparison of a ReLU ignores."""
+    #: Products of layers with at most this many fraction bits are promised to be narrow: their
+    #: words are below 2^``NARROW`` before the truncation. Narrow products cost less.
     narrow: int = 0
-    """Products of layers with at most this many fraction bits are promised to be narrow: their
-    words are below 2^``NARROW`` before the truncation. Narrow products cost less."""
+    #: The key of each function's series, for functions that do not use the usual series; see
+    #: ``approximation.fits``.
     fits: Mapping[str, str] = field(default_factory=dict)
-    """The key of each function's series, for functions that do not use the usual series; see
-    ``approximation.fits``."""
+    #: Whether all computations are checked to stay in range; see ``checks``.
     is_checked: bool = False
-    """Whether all computations are checked to stay in range; see ``checks``."""
+    #: Whether the caller has proved that all values stay in range. Then only widths that a user
+    #: promised are checked.
     is_proved: bool = False
-    """Whether the caller has proved that all values stay in range. Then only widths that a user
-    promised are checked."""
+    #: Whether only shapes are computed, so that there is nothing to check.
     is_dry: bool = False
-    """Whether only shapes are computed, so that there is nothing to check."""
+    #: Whether an optimizer's step runs. New tensors made like a secret one are secret then.
     is_optimizing: bool = False
-    """Whether an optimizer's step runs. New tensors made like a secret one are secret then."""
 
     def shift(self, bits: int) -> Shift:
         """Returns the truncation by ``bits`` bits, which brings a layer's product to ``scale``."""

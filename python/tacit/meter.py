@@ -10,18 +10,18 @@ from tacit import _core
 class Reading:
     """Counts of a party's communication under one label, or in total."""
 
+    #: Bytes that this party sent, without frame headers.
     payload_bytes: int
-    """Bytes that this party sent, without frame headers."""
+    #: Bytes that this party sent, with frame headers, before TLS.
     bytes_sent: int
-    """Bytes that this party sent, with frame headers, before TLS."""
+    #: Bytes that this party received, with frame headers, before TLS.
     bytes_received: int
-    """Bytes that this party received, with frame headers, before TLS."""
+    #: Number of messages that this party sent.
     frames: int
-    """Number of messages that this party sent."""
+    #: Rounds: the growth of the longest chain of messages that each wait for the one before.
     rounds: int
-    """Rounds: the growth of the longest chain of messages that each wait for the one before."""
+    #: Seconds that this party waited for messages.
     waiting_seconds: float
-    """Seconds that this party waited for messages."""
 
     @staticmethod
     def of(entries: Mapping[str, float]) -> "Reading":

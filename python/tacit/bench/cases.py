@@ -21,15 +21,15 @@ class Case:
 
     prepare: Callable[[], Work]
     repetitions: int = 5
+    #: Number of runs in one measurement, whose time is divided by it: parties that share cores are
+    #: switched within milliseconds, and the clock of the slowest one counts.
     runs_in_each: int = 1
-    """Number of runs in one measurement, whose time is divided by it: parties that share cores are
-    switched within milliseconds, and the clock of the slowest one counts."""
+    #: Whether its matrix products or convolutions take gigabytes of oblivious transfers.
     costly_by_transfer: bool = False
-    """Whether its matrix products or convolutions take gigabytes of oblivious transfers."""
+    #: Whether it is measured only if it is named, because it takes long, or much memory.
     only_by_name: bool = False
-    """Whether it is measured only if it is named, because it takes long, or much memory."""
+    #: Delay in seconds that is added to each message.
     delay: float = 0.0
-    """Delay in seconds that is added to each message."""
 
     def runs(self, source: str | None) -> tuple[int, int, int]:
         """Returns the number of runs to warm up, the number of measurements, and the number of runs

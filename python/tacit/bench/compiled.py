@@ -38,8 +38,8 @@ WEIGHTS_OWNER, INPUT_OWNER = 0, 1
 class Compiled:
     """One measurement of a model."""
 
+    #: Returns the module, and the input of one inference.
     make: Callable[[], models.Example]
-    """Returns the module, and the input of one inference."""
     warm_up: int = 5
     repetitions: int = 25
     only_by_name: bool = True

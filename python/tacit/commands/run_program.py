@@ -43,14 +43,14 @@ class Part(NamedTuple):
 
     program: "Program"
     weights: "Weights | None"
+    #: Inputs that this party has, by placeholder.
     inputs: "dict[str, torch.Tensor]"
-    """Inputs that this party has, by placeholder."""
+    #: File for the result, if this party learns it.
     output: Path | None
-    """File for the result, if this party learns it."""
+    #: Number of examples of a batch that run side by side.
     streams: int
-    """Number of examples of a batch that run side by side."""
+    #: Number of examples in this party's inputs.
     examples: int
-    """Number of examples in this party's inputs."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -20,8 +20,8 @@ MOST_ELEMENTS = 1 << 26
 class Batches(NamedTuple):
     """Calibration data, cut into batches."""
 
+    #: Inputs of each batch by placeholder, of the shapes that the program takes.
     inputs: Sequence[dict[str, torch.Tensor]]
-    """Inputs of each batch by placeholder, of the shapes that the program takes."""
     labels: torch.Tensor | None
 
 

@@ -69,11 +69,11 @@ class Guard(NamedTuple):
     """Width of a comparison in runs with guards: guarded itself, or proved if earlier guards
     hold."""
 
+    #: Bits, counted at the default scale as ``comparison_width`` does.
     width: int
-    """Bits, counted at the default scale as ``comparison_width`` does."""
+    #: 0 if the width is proved. Otherwise the comparison is guarded, and numbers may reach this
+    #: many bits above the lowest ``width`` − 2.
     reach: int
-    """0 if the width is proved. Otherwise the comparison is guarded, and numbers may reach this
-    many bits above the lowest ``width`` − 2."""
 
     @property
     def passes(self) -> float:

@@ -62,28 +62,28 @@ class Draft:
     """A model under compilation. Passes change it in place."""
 
     graph: fx.Graph
+    #: Example of each input, by placeholder.
     examples: dict[str, torch.Tensor]
-    """Example of each input, by placeholder."""
+    #: The owner's weights by placeholder: in float64, or Boolean.
     weights: dict[str, torch.Tensor] = field(repr=False)
-    """The owner's weights by placeholder: in float64, or Boolean."""
+    #: Public constants by placeholder.
     constants: dict[str, torch.Tensor]
-    """Public constants by placeholder."""
+    #: Scale of the session in which the program will run.
     scale: Scale = DEFAULT
-    """Scale of the session in which the program will run."""
+    #: Fraction bits of the weights whose scale is not the session's.
     weight_scales: dict[str, int] = field(default_factory=dict)
-    """Fraction bits of the weights whose scale is not the session's."""
+    #: Intervals of inputs, as their owners promise.
     intervals: dict[str, Interval] = field(default_factory=dict)
-    """Intervals of inputs, as their owners promise."""
+    #: Greatest magnitude that is expected of the results of layers whose weights have more fraction
+    #: bits. At no scale do these weights get so many bits that the results would leave the range.
     reaches: dict[str, float] = field(default_factory=dict)
-    """Greatest magnitude that is expected of the results of layers whose weights have more fraction
-    bits. At no scale do these weights get so many bits that the results would leave the range."""
+    #: Batches of inputs like those of later runs, by placeholder.
     calibration: Sequence[Mapping[str, torch.Tensor]] = field(default=(), repr=False)
-    """Batches of inputs like those of later runs, by placeholder."""
+    #: Names that owners use for inputs, where these differ from the placeholders.
     names: dict[str, str] = field(default_factory=dict)
-    """Names that owners use for inputs, where these differ from the placeholders."""
+    #: Numbers of a file that became part of the graph, and so public, although they may have been
+    #: learned.
     public: list[str] = field(default_factory=list)
-    """Numbers of a file that became part of the graph, and so public, although they may have been
-    learned."""
 
     def add_weight(
         self, hint: str, value: torch.Tensor, bits: int | None = None, reach: float | None = None

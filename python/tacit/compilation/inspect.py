@@ -34,31 +34,30 @@ class Step:
     layer: str
     operator: str
     shape: tuple[int, ...]
+    #: Interval in which its result was proved to lie.
     interval: tuple[float, float] | None
-    """Interval in which its result was proved to lie."""
+    #: Bits of its comparisons; ``None`` if it compares nothing.
     width: int | None
-    """Bits of its comparisons; ``None`` if it compares nothing."""
+    #: Why the width is safe.
     why: str
-    """Why the width is safe."""
+    #: Width in runs with guards, if it differs.
     guard: Guard | None
-    """Width in runs with guards, if it differs."""
+    #: Why the width in runs with guards is safe.
     guarded: str
-    """Why the width in runs with guards is safe."""
+    #: Low bits that a ReLU does not compare.
     dropped: int
-    """Low bits that a ReLU does not compare."""
+    #: Bound on the error from dropped bits, if there are any: a positive number below it may become
+    #: zero.
     tolerance: float | None
-    """Bound on the error from dropped bits, if there are any: a positive number below it may become
-    zero."""
+    #: Series that were chosen for functions instead of the usual ones.
     fits: dict[str, str]
-    """Series that were chosen for functions instead of the usual ones."""
+    #: Fraction bits of its product, if runs with guards compute only the product's lowest bits.
     narrow: int | None
-    """Fraction bits of its product, if runs with guards compute only the product's lowest bits."""
+    #: Fraction bits of a result that is not truncated; the truncation of a later step serves both.
     scale: int | None
-    """Fraction bits of a result that is not truncated; the truncation of a later step serves
-    both."""
+    #: Bound on the error of an approximated function, at the default scale; relative where the
+    #: function is above 1.
     error: float | None
-    """Bound on the error of an approximated function, at the default scale; relative where the
-    function is above 1."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +77,15 @@ class Inspection:
     digest: str
     scale: int
     inputs: list[dict[str, Any]]
+    #: Numbers in all weights together.
     weights: int
-    """Numbers in all weights together."""
+    #: Fraction bits of each tensor of weights; 0 for booleans.
     weight_scales: dict[str, int]
-    """Fraction bits of each tensor of weights; 0 for booleans."""
+    #: Steps that bring a product back to the scale: "before" truncations were merged, and "after".
     truncations: dict[str, int]
-    """Steps that bring a product back to the scale: "before" truncations were merged, and
-    "after"."""
+    #: Number of "steps" whose results are shown to be "below" the limit within which products are
+    #: right.
     in_range: dict[str, float]
-    """Number of "steps" whose results are shown to be "below" the limit within which products are
-    right."""
     steps: list[Step]
     costs: list[Cost]
     public: str = PUBLIC

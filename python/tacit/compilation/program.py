@@ -51,12 +51,12 @@ class Program:
     ``tacit.compile`` makes a program, and ``load_program`` reads one from a file."""
 
     graph: fx.Graph = field(repr=False)
+    #: Inputs by placeholder, in the order in which they are passed.
     inputs: dict[str, Input]
-    """Inputs by placeholder, in the order in which they are passed."""
     weights: dict[str, Weight] = field(repr=False)
     constants: dict[str, torch.Tensor] = field(repr=False)
+    #: Fraction bits of the session in which it runs.
     scale: int
-    """Fraction bits of the session in which it runs."""
 
     @staticmethod
     def of(draft: Draft) -> "Program":

@@ -15,16 +15,16 @@ class Input(NamedTuple):
     name: str
     dtype: torch.dtype
     shape: tuple[int, ...]
+    #: Interval within which the owner promises all numbers to be. Widths were proved from it.
     interval: Interval | None
-    """Interval within which the owner promises all numbers to be. Widths were proved from it."""
 
 
 class Weight(NamedTuple):
     """A weight of a program, which the owner of the model passes."""
 
     shape: tuple[int, ...]
+    #: Fraction bits; 0 for booleans, which say on which side of zero numbers are kept.
     bits: int
-    """Fraction bits; 0 for booleans, which say on which side of zero numbers are kept."""
 
     @property
     def dtype(self) -> torch.dtype:

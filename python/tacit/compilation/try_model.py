@@ -38,12 +38,12 @@ class Run:
     seconds: float
     rounds: int
     bytes_sent_per_party: list[int]
+    #: Squared error of the result, divided by the squared norm of the plain model's result. Of
+    #: several results the greatest, each by its own norm.
     normalised_squared_error: float
-    """Squared error of the result, divided by the squared norm of the plain model's result. Of
-    several results the greatest, each by its own norm."""
+    #: Share of rows whose greatest element is at the plain model's position, and of integers that
+    #: equal the plain model's. Of several results the least; ``None`` if there are neither.
     argmax_agreement: float | None
-    """Share of rows whose greatest element is at the plain model's position, and of integers that
-    equal the plain model's. Of several results the least; ``None`` if there are neither."""
 
 
 @dataclass(frozen=True)

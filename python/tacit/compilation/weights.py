@@ -32,14 +32,14 @@ BEFORE = "before/"
 class Weights:
     """Weights of a program, and of the model that it was compiled from."""
 
+    #: Weights of the program by placeholder, float32 or Boolean.
     values: Mapping[str, torch.Tensor] = field(repr=False)
-    """Weights of the program by placeholder, float32 or Boolean."""
+    #: Hash of the program that the weights belong to.
     program: str
-    """Hash of the program that the weights belong to."""
+    #: The model before all passes, as a program.
     model: Program = field(repr=False)
-    """The model before all passes, as a program."""
+    #: Weights of the model before all passes; empty if they were not read.
     of_model: Mapping[str, torch.Tensor] = field(repr=False)
-    """Weights of the model before all passes; empty if they were not read."""
 
     def save(self, path: str | Path) -> None:
         """Writes the weights to a file.

@@ -34,22 +34,22 @@ class Outcome:
 
     parties: int
     protocol: str
+    #: Source of correlations, if the protocol consumes any.
     source: str | None
-    """Source of correlations, if the protocol consumes any."""
     samples: int
     accuracy_plain: float
     accuracy_secret: float
     argmax_agreement: float
     max_abs_logit_error: float
     seconds: float
+    #: Part of ``seconds``.
     seconds_waiting_for_correlations: float
-    """Part of ``seconds``."""
+    #: Bytes of the online phase: all except those that made correlations.
     bytes_sent_per_party: list[int]
-    """Bytes of the online phase: all except those that made correlations."""
+    #: Bytes of the offline phase, which the online ones do not include.
     correlation_bytes_sent_per_party: list[int]
-    """Bytes of the offline phase, which the online ones do not include."""
+    #: Bytes of the offline phase; from a dealer each party gets its part.
     correlation_bytes_received_per_party: list[int]
-    """Bytes of the offline phase; from a dealer each party gets its part."""
     rounds: int
     layers: list[dict[str, Any]]
 

@@ -18,12 +18,12 @@ PARTIES = 3
 class Check:
     """Result of ``tacit.check``."""
 
+    #: What is missing, by module and line, and how often it was used.
     gaps: dict[Gap, int]
-    """What is missing, by module and line, and how often it was used."""
+    #: Number of different operators that the program used on secret tensors.
     operators: int
-    """Number of different operators that the program used on secret tensors."""
+    #: Error that ended the program early; empty if none did. Nothing after it is checked.
     ended: str = ""
-    """Error that ended the program early; empty if none did. Nothing after it is checked."""
 
     @property
     def passed(self) -> bool:

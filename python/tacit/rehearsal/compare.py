@@ -49,27 +49,25 @@ LEAST, MOST = 8, fixed.RANGE // 2 - 1
 class Layer:
     """Results for one module that ran."""
 
+    #: Path of the module; for the whole, the name of its class.
     name: str
-    """Path of the module; for the whole, the name of its class."""
     type: str
     low: float
+    #: Range of the output on plain tensors, without NaN.
     high: float
-    """Range of the output on plain tensors, without NaN."""
+    #: Largest difference of the output on secret tensors, where the plain output is finite.
     error: float
-    """Largest difference of the output on secret tensors, where the plain output is finite."""
+    #: Squared norm of all these differences, divided by that of the plain output.
     normalised: float
-    """Squared norm of all these differences, divided by that of the plain output."""
+    #: Number of outputs that are infinite or NaN on plain tensors and something else on secret
+    #: ones.
+    #:
+    #: Secret tensors have no NaN, and infinities only as numbers beyond all others.
     missed: int
-    """Number of outputs that are infinite or NaN on plain tensors and something else on secret
-    ones.
-
-    Secret tensors have no NaN, and infinities only as numbers beyond all others.
-    """
+    #: Bits of range that the largest number, or product before truncation, left.
+    #:
+    #: Below 0 the result is wrong. None if the module computes nothing itself.
     headroom: float | None
-    """Bits of range that the largest number, or product before truncation, left.
-
-    Below 0 the result is wrong. None if the module computes nothing itself.
-    """
 
     @property
     def diverges(self) -> bool:
@@ -82,18 +80,18 @@ class Layer:
 class Comparison:
     """Result of ``tacit.compare``."""
 
+    #: Fraction bits of the run.
     scale: int
-    """Fraction bits of the run."""
+    #: Modules in the order in which they finished; the last is the whole.
     layers: list[Layer]
-    """Modules in the order in which they finished; the last is the whole."""
+    #: Values that left their range, with operator and module.
     overflows: list[str]
-    """Values that left their range, with operator and module."""
+    #: Weights that are too small for their scale, and constants that round to 0 or to 1.
     losses: list[str]
-    """Weights that are too small for their scale, and constants that round to 0 or to 1."""
+    #: Fraction bits with which the example stays in range and is most exact; None if none do.
     advised_scale: int | None
-    """Fraction bits with which the example stays in range and is most exact; None if none do."""
+    #: Normalised squared error with the advised fraction bits.
     advised_error: float | None
-    """Normalised squared error with the advised fraction bits."""
 
     @property
     def first_divergence(self) -> Layer | None:

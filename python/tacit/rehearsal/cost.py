@@ -27,10 +27,10 @@ OUTSIDE = ""
 class Network:
     """Network between the parties."""
 
+    #: Seconds for a message there and one back.
     round_trip: float
-    """Seconds for a message there and one back."""
+    #: Bytes a second that a party can send to all others together, and receive from them.
     bandwidth: float
-    """Bytes a second that a party can send to all others together, and receive from them."""
 
     @staticmethod
     def of(text: str) -> "Network":
@@ -72,10 +72,10 @@ NETWORKS = {"lan": "0.5,1000", "wan": "40,100"}
 class Line:
     """Cost of one module, or of the work outside all modules."""
 
+    #: Bytes sent by the party that sends most in total, with frame headers.
     bytes_sent: int
-    """Bytes sent by the party that sends most in total, with frame headers."""
+    #: Rounds of the party that has most in total.
     rounds: int
-    """Rounds of the party that has most in total."""
 
 
 @dataclass(frozen=True)
@@ -84,24 +84,23 @@ class Cost:
 
     protocol: str
     parties: int
+    #: Source of the correlations, if they are counted.
     source: str | None
-    """Source of the correlations, if they are counted."""
     network: Network
+    #: Costs by label, as in the meter.
     layers: dict[str, Line]
-    """Costs by label, as in the meter."""
+    #: Bytes sent by each party, with frame headers, before TLS.
     bytes_sent: list[int]
-    """Bytes sent by each party, with frame headers, before TLS."""
+    #: Bytes sent by each party, without frame headers.
     payload_bytes: list[int]
-    """Bytes sent by each party, without frame headers."""
+    #: Rounds of the party that has most.
     rounds: int
-    """Rounds of the party that has most."""
+    #: Bytes that the party with the most such traffic sends or receives to make correlations.
+    #:
+    #: The larger of the two directions counts.
     correlation_bytes: int
-    """Bytes that the party with the most such traffic sends or receives to make correlations.
-
-    The larger of the two directions counts.
-    """
+    #: Seconds that a party computes, on one core.
     local_seconds: float
-    """Seconds that a party computes, on one core."""
 
     @property
     def network_seconds(self) -> float:
@@ -194,8 +193,8 @@ class _Metered(NamedTuple):
     total: Reading
     correlations: Reading
     started: float
+    #: Time that all cores have computed for this process, which runs all parties.
     ended: float
-    """Time that all cores have computed for this process, which runs all parties."""
 
 
 def _metered(parts: Callable[[], Iterator[str]]) -> _Metered:

@@ -33,14 +33,14 @@ from tacit.tensor import SecretTensor, instead
 class Gap:
     """Something that a program uses and secret tensors do not have."""
 
+    #: The operator, or what was attempted.
     what: str
-    """The operator, or what was attempted."""
+    #: Path of the module that used it; empty outside all modules.
     module: str
-    """Path of the module that used it; empty outside all modules."""
+    #: File and line of the program, as close to the operator as possible.
     line: str
-    """File and line of the program, as close to the operator as possible."""
+    #: What can be done instead.
     remedy: str
-    """What can be done instead."""
 
 
 class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]

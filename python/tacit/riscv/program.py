@@ -50,8 +50,8 @@ LARGEST = 1 << 28
 class Opened(NamedTuple):
     """Values that were opened."""
 
+    #: The output's name, "result", or the place in the program.
     what: str
-    """The output's name, "result", or the place in the program."""
     to: Receiver
     values: int
 

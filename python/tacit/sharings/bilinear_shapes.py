@@ -45,10 +45,10 @@ class Geometry:
 class Matrices(NamedTuple):
     """Sizes of a batched matrix product."""
 
+    #: (batch, m, k, n) for the product of (batch, m, k) and (batch, k, n).
     sizes: tuple[int, int, int, int]
-    """(batch, m, k, n) for the product of (batch, m, k) and (batch, k, n)."""
+    #: Whether the right matrix is stored transposed, (batch, n, k), as weights are.
     is_transposed: bool = False
-    """Whether the right matrix is stored transposed, (batch, n, k), as weights are."""
 
     @property
     def core(self) -> tuple[tuple[int, int, int, int], bool]:

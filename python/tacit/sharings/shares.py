@@ -33,15 +33,15 @@ MOST_WORDS = 1 << 24
 class Comparison(NamedTuple):
     """Parameters of the comparison with zero in a rectification."""
 
+    #: Bits that are compared, sign included.
     width: int
-    """Bits that are compared, sign included."""
+    #: 0 if the width is proved: all magnitudes are below 2^(width − 1). Otherwise a guard checks
+    #: whether the width was enough. It looks at this number of bits above the lowest width − 2, so
+    #: words must have no more bits than these together. Magnitudes below 2^(width − 3) pass. A
+    #: session without guards compares 64 bits instead.
     reach: int = 0
-    """0 if the width is proved: all magnitudes are below 2^(width − 1). Otherwise a guard checks
-    whether the width was enough. It looks at this number of bits above the lowest width − 2, so
-    words must have no more bits than these together. Magnitudes below 2^(width − 3) pass. A session
-    without guards compares 64 bits instead."""
+    #: Low bits that the comparison ignores: words from 0 to below 2^dropped may become zero.
     dropped: int = 0
-    """Low bits that the comparison ignores: words from 0 to below 2^dropped may become zero."""
 
 
 class Term(NamedTuple):
@@ -49,16 +49,16 @@ class Term(NamedTuple):
 
     x: Parts
     y: Parts
+    #: Shape of a convolution of images with filters, or of a product of matrices.
     shape: Geometry | Matrices
-    """Shape of a convolution of images with filters, or of a product of matrices."""
 
 
 class Addend(NamedTuple):
     """Numbers added to products. They repeat: after the last number the first one follows."""
 
     parts: Parts
+    #: Number of consecutive elements of the result that take the same number.
     run: int = 1
-    """Number of consecutive elements of the result that take the same number."""
 
 
 def _arrays(parts: Parts) -> list[NDArray[Any]]:

@@ -73,13 +73,13 @@ TOO_FAR = f"results have a normalised squared error above {TOLERANCE:g}"
 class Data(NamedTuple):
     """Data on which scales are tried."""
 
+    #: Batches of inputs, by placeholder.
     inputs: Sequence[dict[str, torch.Tensor]]
-    """Batches of inputs, by placeholder."""
+    #: What the plain model gives of all batches, output by output.
     plain: Sequence[torch.Tensor]
-    """What the plain model gives of all batches, output by output."""
+    #: Correct classes of the first output, if they are known; otherwise the plain model's classes
+    #: count.
     labels: torch.Tensor | None
-    """Correct classes of the first output, if they are known; otherwise the plain model's classes
-    count."""
 
     def judge(self, results: Sequence[torch.Tensor]) -> "Merit | None":
         """Returns how good results are, or ``None`` if one of them is too far off."""
@@ -105,13 +105,13 @@ class Data(NamedTuple):
 class Merit(NamedTuple):
     """Losses of a program on the calibration data; less is better."""
 
+    #: Share of classes that are wrong in excess of the plain model's, or of integers that differ
+    #: from the plain model's.
     lost: float
-    """Share of classes that are wrong in excess of the plain model's, or of integers that differ
-    from the plain model's."""
+    #: Normalised squared error of results that are no classes.
     error: float
-    """Normalised squared error of results that are no classes."""
+    #: Normalised squared error of all numbers, including those that stand for classes.
     most: float = 0.0
-    """Normalised squared error of all numbers, including those that stand for classes."""
 
     @property
     def is_enough(self) -> bool:

@@ -77,10 +77,10 @@ class _Normalised(NamedTuple):
     """Result of a batch normalisation."""
 
     result: Node
+    #: Node that normalises the batch.
     node: Node
-    """Node that normalises the batch."""
+    #: Factor and offset of each channel.
     folded: tuple[torch.Tensor, torch.Tensor]
-    """Factor and offset of each channel."""
 
 
 def _normalised(draft: Draft, result: Node, node: Node) -> _Normalised | None:

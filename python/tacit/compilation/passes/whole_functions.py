@@ -171,8 +171,8 @@ class _Rows(NamedTuple):
 
     x: Node
     mean: Node
+    #: Number of last dimensions that make a row.
     dimensions: int
-    """Number of last dimensions that make a row."""
     epsilon: float
 
 

@@ -91,10 +91,10 @@ class _Slices:
     """Windows at equal steps, which slices take in a fraction of the time of index_select."""
 
     before: int
+    #: How often the first and the last element are repeated.
     after: int
-    """How often the first and the last element are repeated."""
+    #: First index of each place, counted with the repeated elements.
     starts: list[int]
-    """First index of each place, counted with the repeated elements."""
     step: int
     length: int
 

@@ -16,14 +16,14 @@ class Fit(NamedTuple):
     """A series that approximates a function, with its interval and its error."""
 
     series: tuple[float, ...]
+    #: Largest error of results at the default scale, relative for results above 1.
     error: float
-    """Largest error of results at the default scale, relative for results above 1."""
+    #: For a function that is a line on each side, where the lines begin. If all numbers are known
+    #: to be inside, the divisor of the argument.
     cutoff: float = 0.0
-    """For a function that is a line on each side, where the lines begin. If all numbers are known
-    to be inside, the divisor of the argument."""
     low: float = -math.inf
+    #: Interval in which all arguments must be known to be.
     high: float = math.inf
-    """Interval in which all arguments must be known to be."""
 
     @property
     def degree(self) -> int:
