@@ -27,6 +27,7 @@ import overflows
 FAMILIES = [
     {"protocol": "replicated", "parties": 3},
     {"protocol": "additive", "parties": 2, "source": "dealer"},
+    {"protocol": "additive", "parties": 3, "source": "dealer"},
 ]
 
 #: A RISC-V program with functions over arrays.

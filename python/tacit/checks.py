@@ -245,12 +245,12 @@ def _version(part: torch.Tensor) -> int | None:
 
 def is_on(session: Checked) -> bool:
     """Returns whether the computations that follow are to be checked."""
-    return _keeps(session) and not session.numerics.is_dry
+    return keeps(session) and not session.numerics.is_dry
 
 
-def _keeps(session: Checked) -> bool:
-    """Returns whether truncations keep what their checks need. A dry run asks for the same
-    correlations."""
+def keeps(session: Checked) -> bool:
+    """Returns whether truncations keep what their checks need: as :func:`is_on`, and in a dry run
+    as well, which finds the same correlations."""
     return session.numerics.is_checked and not session.numerics.is_proved and not is_tracing()
 
 
@@ -374,7 +374,7 @@ def kept(
     and, with ``has_truncated``, its components, for operations that compute further with it. The
     list is empty if checks are off.
     """
-    if not _keeps(session):
+    if not keeps(session):
         return []
     arrays = 1 + session.claims.has_residues + (session.core.parts if has_truncated else 0)
     return [np.empty(tuple(shape) or 1, np.int64) for _ in range(arrays)]
@@ -411,6 +411,7 @@ def claim_product(
     claims, result = session.claims, out
     claim = claims.now(session.operator_label)
     rest, residues, truncated = _of_kept(session, dropped)
+    place = claims.place(truncated or out, residues)
     if truncated:
         out = truncated
         _hold_compared(session, out, width, truncate.bits)
@@ -420,11 +421,12 @@ def claim_product(
         hold_exactly(session, out, exact)
     elif not truncate.bits:
         hold(session, out, WORD)
-    for operand in (operand for x, y, _ in terms for operand in (x, y)):
+    operands = (operand for x, y, _ in terms for operand in (x, y))
+    for operand in (*operands, *(parts for parts, _ in addends)):
         hold(session, operand, WORD)
     named = [(claims.place(x), claims.place(y), shape) for x, y, shape in terms]
     added = [(claims.place(parts), run) for parts, run in addends]
-    claim.products.append((named, added, claims.place(out, residues), truncate, rest))
+    claim.products.append((named, added, place, truncate, rest))
     if truncate.bits:
         # The check of a truncation may pass numbers up to 3·2^62 before it.
         claims.bounded(out, TRUNCATED + 2 - truncate.bits)

@@ -42,8 +42,8 @@ pub trait Checking {
     /// Makes the next truncating operation keep what its check needs.
     fn keep(&mut self);
 
-    /// Takes what the last operation kept.
-    fn kept(&mut self) -> Kept;
+    /// Takes what the last operation kept. `None` in a rehearsal, which computes nothing.
+    fn kept(&mut self) -> Option<Kept>;
 
     /// Returns the number of bits by which a value is shifted up before a truncation by `shift`.
     fn above(&self, shift: Shift) -> u32;

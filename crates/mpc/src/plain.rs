@@ -327,8 +327,8 @@ impl Protocol for Plain {
 impl Checking for Plain {
     fn keep(&mut self) {}
 
-    fn kept(&mut self) -> Kept {
-        mem::take(&mut self.kept)
+    fn kept(&mut self) -> Option<Kept> {
+        Some(mem::take(&mut self.kept))
     }
 
     fn above(&self, _: Shift) -> u32 {

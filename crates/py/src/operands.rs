@@ -276,17 +276,15 @@ fn write_kept(protocol: &mut dyn Protocol, kept: &mut [&mut [u64]]) {
     let Some(checking) = protocol.checking().filter(|_| !kept.is_empty()) else {
         return;
     };
-    let found = checking.kept();
+    let Some(found) = checking.kept() else {
+        return;
+    };
     let residues = Some(&found.residues).filter(|_| checking.lifts_truncated());
     let found = [&found.rest]
         .into_iter()
         .chain(residues)
         .chain(&found.truncated);
-    for (kept, found) in kept
-        .iter_mut()
-        .zip(found)
-        .filter(|(_, found)| !found.is_empty())
-    {
+    for (kept, found) in kept.iter_mut().zip(found) {
         kept.copy_from_slice(found);
     }
 }

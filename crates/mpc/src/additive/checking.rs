@@ -62,9 +62,9 @@ impl Checking for Additive {
         self.is_keeping = true;
     }
 
-    fn kept(&mut self) -> Kept {
+    fn kept(&mut self) -> Option<Kept> {
         self.is_keeping = false;
-        std::mem::take(&mut self.kept)
+        Some(std::mem::take(&mut self.kept))
     }
 
     fn above(&self, _: Shift) -> u32 {

@@ -36,9 +36,9 @@ impl Checking for Replicated {
         self.is_keeping = true;
     }
 
-    fn kept(&mut self) -> Kept {
+    fn kept(&mut self) -> Option<Kept> {
         self.is_keeping = false;
-        std::mem::take(&mut self.kept)
+        Some(std::mem::take(&mut self.kept))
     }
 
     fn above(&self, shift: Shift) -> u32 {

@@ -344,9 +344,9 @@ impl Checking for Rehearsed {
         self.is_keeping = true;
     }
 
-    fn kept(&mut self) -> Kept {
+    fn kept(&mut self) -> Option<Kept> {
         self.is_keeping = false;
-        Kept::default()
+        None
     }
 
     fn above(&self, _: Shift) -> u32 {

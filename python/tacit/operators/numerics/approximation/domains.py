@@ -34,7 +34,7 @@ def of_fractions(
     @wraps(function)
     def run(x: SecretTensor, *args: Options.args, **options: Options.kwargs) -> SecretTensor:
         session = x._session
-        if not checks.is_on(session):
+        if not checks.keeps(session):
             return function(x, *args, **options)
         x = fraction(x)
         checks.hold(session, x._parts, domain)
@@ -64,7 +64,7 @@ def quotient(
     @wraps(function)
     def run(x: SecretTensor, y: SecretTensor, **options: Any) -> SecretTensor:
         session = x._session
-        if not checks.is_on(session):
+        if not checks.keeps(session):
             return function(x, y, **options)
         x, y = operands(x), operands(y)
         for operand in (x, y):
