@@ -1,6 +1,7 @@
-"""Party 0 has a model, party 1 has images, and only party 1 learns the classes.
+"""Private image classification: party 0 has a model, party 1 has images, and only party 1 learns
+the classes.
 
-tacit run --config examples/parties.toml --party I examples/classify.py
+    tacit run --config examples/parties.toml --party I examples/classify.py
 """
 
 import torch
@@ -10,7 +11,7 @@ import tacit
 
 
 def main() -> None:
-    """The same program runs in every party."""
+    """Runs the same program at every party."""
     party = tacit.session().party
     model = nn.Sequential(
         nn.Conv2d(1, 4, 3),
@@ -20,8 +21,7 @@ def main() -> None:
         nn.Flatten(),
         nn.Linear(36, 10),
     ).eval()
-    # Party 0 would load its trained weights here; what the others have in their place does not
-    # count.
+    # Party 0 would load its trained weights here. The other parties' values are ignored.
     tacit.share_module(model, owner=0)
 
     images = torch.rand(5, 1, 8, 8) if party == 1 else None

@@ -1,12 +1,13 @@
-"""Private training: party 0 has a model's initial weights, party 1 has handwritten digits and their
-labels. Nobody sees what the other has, and the weights that come out are known to party 0 alone.
-The training loop is PyTorch's own.
+"""Private training of a classifier of handwritten digits.
 
-A trial on this machine, beside the same training in the clear, with a chart of both:
+Party 0 has a model's initial weights. Party 1 has the images and their labels. Neither sees the
+other's data, and only party 0 learns the trained weights. The training loop is ordinary PyTorch.
+
+Run all parties on this machine, compare with the same training in the clear, and chart both:
 
     python examples/private_training.py --optimizer adam --epochs 5 --chart training.svg
 
-Between three machines, each with its own number I:
+Run on three machines, each with its own number I:
 
     tacit run --config examples/parties.toml --party I examples/private_training.py
 """
@@ -34,7 +35,7 @@ OPTIMIZERS: dict[str, Callable[[Iterable[torch.Tensor]], torch.optim.Optimizer]]
 
 
 class Course(NamedTuple):
-    """What is seen of a training: the loss of each step, and the accuracy after each epoch."""
+    """Progress of a training run: the loss of each step, and the accuracy after each epoch."""
 
     losses: list[float]
     accuracies: list[float]
@@ -49,8 +50,8 @@ def train(
     told: Callable[[torch.Tensor], float],
     progress: Console | None = None,
 ) -> Course:
-    """The loop, for plain tensors and for secret ones. Every party draws the same public order of
-    images."""
+    """Trains the model, on plain tensors or on secret ones. Every party draws the same public order
+    of images."""
     optimizer = OPTIMIZERS[options.optimizer](model.parameters())
     places = TensorDataset(torch.arange(len(images)))
     order = DataLoader(
@@ -72,7 +73,8 @@ def train(
 
 
 def accuracy(model: nn.Module, predict: Callable[[torch.Tensor], torch.Tensor | None]) -> float:
-    """Of held-out images, in evaluation; NaN for whoever does not learn the classes."""
+    """Returns the accuracy on held-out images in evaluation mode, or NaN at a party that does not
+    learn the classes."""
     images, labels = held_out()
     model.eval()
     with torch.no_grad():
@@ -82,7 +84,7 @@ def accuracy(model: nn.Module, predict: Callable[[torch.Tensor], torch.Tensor | 
 
 
 def plainly(model: nn.Module, options: argparse.Namespace) -> Course:
-    """The same in the clear."""
+    """Trains the model in the clear."""
     images, labels = (each[: options.images] for each in for_training())
 
     def evaluate(model: nn.Module) -> float:
@@ -94,8 +96,11 @@ def plainly(model: nn.Module, options: argparse.Namespace) -> Course:
 def secretly(
     model: nn.Module, options: argparse.Namespace
 ) -> tuple[Course, dict[str, torch.Tensor] | None]:
-    """What every party runs. The data's owner alone learns losses and accuracies, and shows them;
-    the model's owner alone is given the weights."""
+    """Trains in secret; every party runs this function.
+
+    Only the owner of the data learns the losses and accuracies, and prints them. Only the owner of
+    the model receives the weights.
+    """
     party = tacit.session().party
     tacit.share_module(model, owner=MODEL_OWNER, trainable=True)
     images, labels = (each[: options.images] for each in for_training())
@@ -120,7 +125,7 @@ def secretly(
 
 
 def chart(plain: Course, secret: Course) -> str:
-    """Losses and accuracies of both as an SVG image."""
+    """Draws the losses and accuracies of both runs as an SVG image."""
     panels = [
         ("loss", plain.losses, secret.losses),
         ("accuracy", plain.accuracies, secret.accuracies),
@@ -149,7 +154,7 @@ def chart(plain: Course, secret: Course) -> str:
 
 
 def trial(options: argparse.Namespace) -> None:
-    """All parties on this machine, and the clear beside them."""
+    """Runs all parties on this machine, and the same training in the clear for comparison."""
     torch.manual_seed(options.seed)
     weights = DigitNet().state_dict()
     model = DigitNet()
@@ -173,7 +178,7 @@ def _party(
 
 
 def main() -> None:
-    """In a session this party's part, elsewhere a trial."""
+    """Runs this party's part in a session; otherwise runs the trial."""
     parser = argparse.ArgumentParser(
         description="Private training of a small CNN on handwritten digits."
     )

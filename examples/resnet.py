@@ -1,14 +1,15 @@
-"""Private inference of torchvision's ResNet-18: party 0 has the weights, party 1 the image, and
-party 1 alone learns what is on it.
+r"""Private inference with torchvision's ResNet-18.
 
-A trial on this machine, which compares with the clear:
+Party 0 has the weights, party 1 has the image, and only party 1 learns the class.
+
+Run all parties on this machine and compare with inference in the clear:
 
     python examples/resnet.py --size 64 --report report.html
 
-Between three machines, each with its own number I; party 0 has the weights, party 1 the image:
+Run on three machines, each with its own number I. Party 0 has the weights, party 1 the image:
 
-    tacit run --config examples/parties.toml --party I examples/resnet.py --weights w.pth --image
-    cat.jpg
+    tacit run --config examples/parties.toml --party I examples/resnet.py \
+        --weights w.pth --image cat.jpg
 """
 
 import argparse
@@ -24,7 +25,8 @@ MODEL_OWNER, DATA_OWNER = 0, 1
 
 
 def network(weights: Path | None) -> torch.nn.Module:
-    """The model, with the weights of a file (as torchvision publishes them) or random ones."""
+    """Returns the model with weights from a file in torchvision's format, or with random
+    weights."""
     model = resnet18()
     if weights is not None:
         model.load_state_dict(torch.load(weights, weights_only=True))
@@ -32,7 +34,7 @@ def network(weights: Path | None) -> torch.nn.Module:
 
 
 def picture(image: Path | None, size: int) -> torch.Tensor:
-    """An image of a file, as the model wants it, or a random one."""
+    """Returns an image from a file in the format that the model expects, or a random image."""
     if image is None:
         return torch.rand(1, 3, size, size)
     prepare = ResNet18_Weights.DEFAULT.transforms(crop_size=size, resize_size=size)
@@ -40,20 +42,21 @@ def picture(image: Path | None, size: int) -> torch.Tensor:
 
 
 def classify(model: torch.nn.Module | None, image: torch.Tensor | None) -> torch.Tensor | None:
-    """What every party runs: the logits, for the image's owner."""
+    """Classifies the image; every party runs this function. Returns the logits to the image's
+    owner."""
     model = tacit.share_module(model or network(None), owner=MODEL_OWNER)
     with torch.inference_mode():
         return model(tacit.share(image, owner=DATA_OWNER)).reveal(to=DATA_OWNER)
 
 
 def told(logits: torch.Tensor) -> str:
-    """The three likeliest classes."""
+    """Formats the three most likely classes."""
     names = ResNet18_Weights.DEFAULT.meta["categories"]
     return ", ".join(names[int(at)] for at in logits[0].topk(3).indices)
 
 
 def trial(options: argparse.Namespace) -> None:
-    """All parties on this machine, and the clear beside them."""
+    """Runs all parties on this machine, and inference in the clear for comparison."""
     torch.manual_seed(0)
     model, image = network(options.weights), picture(options.image, options.size)
     with torch.inference_mode():
@@ -72,7 +75,7 @@ def _party(model: torch.nn.Module, image: torch.Tensor) -> torch.Tensor | None:
 
 
 def main() -> None:
-    """In a session this party's part, elsewhere a trial."""
+    """Runs this party's part in a session; otherwise runs the trial."""
     parser = argparse.ArgumentParser(description="Private inference of torchvision's ResNet-18.")
     parser.add_argument("--weights", type=Path, help="the model owner's; random if not given")
     parser.add_argument("--image", type=Path, help="the data owner's; random if not given")

@@ -1,10 +1,10 @@
-"""Training that is interrupted and resumed: after every epoch each party saves its own shares of
-weights and of the optimiser's states, which tell it nothing alone, and another session goes on from
-there.
+"""Training that is interrupted and resumed.
 
-A trial on this machine, in two sessions that know nothing of each other but the folder, beside one
-that was
-never interrupted:
+After every epoch each party saves its own shares of the weights and of the optimiser's state. These
+shares alone reveal nothing. A later session continues from them.
+
+The trial runs two sessions on this machine that have only the folder in common. It compares their
+result with a training that was never interrupted:
 
     python examples/resume.py --folder /tmp/checkpoints
 """
@@ -21,7 +21,7 @@ MODEL_OWNER, DATA_OWNER = 0, 1
 
 
 def rows() -> tuple[torch.Tensor, torch.Tensor]:
-    """What the data's owner has."""
+    """Returns the data of their owner."""
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(96, 4, generator=generator)
     return x, (x @ torch.tensor([[1.0], [-2.0], [0.5], [0.0]])).tanh()
@@ -30,8 +30,10 @@ def rows() -> tuple[torch.Tensor, torch.Tensor]:
 def train(
     epochs: int, folder: str, resumes: bool
 ) -> tuple[int, float, dict[str, torch.Tensor] | None]:
-    """What every party runs: how many epochs there have been, the loss, and for the owner the
-    weights."""
+    """Trains up to the given number of epochs; every party runs this function.
+
+    Returns the number of epochs so far, the loss, and, at their owner, the weights.
+    """
     torch.manual_seed(7)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
     tacit.share_module(model, owner=MODEL_OWNER, trainable=True)
@@ -51,7 +53,7 @@ def train(
 
 
 def main() -> None:
-    """The trial."""
+    """Runs the trial."""
     parser = argparse.ArgumentParser(description="Trains in secret, is interrupted, and resumes.")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument(

@@ -1,27 +1,30 @@
-"""Five employers learn how their industry pays: mean, median, quartiles and a histogram of all
-salaries, and nothing else about each other's. How many people each of them has is public.
+"""A survey of salaries among five employers.
 
-tacit run --config parties.toml --party I examples/salary_survey.py
+They learn the mean, median, quartiles and a histogram of all salaries, and nothing else about each
+other's. The number of employees of each is public.
 
-with five tables [[party]] in parties.toml, and protocol = "additive".
+    tacit run --config parties.toml --party I examples/salary_survey.py
+
+This needs five [[party]] tables in parties.toml, and protocol = "additive".
 """
 
 import torch
 
 import tacit
 
-#: Limits of the histogram, in thousands a year.
+#: Limits of the histogram's bins, in thousands a year.
 BRACKETS = torch.tensor([0.0, 30.0, 45.0, 60.0, 80.0, 120.0, 1000.0])
 
 
 def own_salaries(party: int) -> torch.Tensor:
-    """What this party pays, in thousands a year; a real one would read it from a file."""
+    """Returns the salaries this party pays, in thousands a year. A real party would read them from
+    a file."""
     generator = torch.Generator().manual_seed(party)
     return 35 + 5 * party + 25 * torch.rand(20 + 3 * party, generator=generator).square()
 
 
 def main() -> dict[str, torch.Tensor]:
-    """The same program runs in every party."""
+    """Runs the same program at every party."""
     session = tacit.session()
     own = own_salaries(session.party)
     everybody = torch.cat(

@@ -1,9 +1,11 @@
-"""Private classification of text by a BERT: party 0 has the model, party 1 the reviews, and party 1
-alone learns which of them are favourable. Not even the words are shown: each is a secret number,
-and its embedding is looked up in secret.
+"""Private classification of text by a BERT model.
 
-A trial on this machine, with a small model that is trained in the clear first, and compared with
-it:
+Party 0 has the model, party 1 has the reviews, and only party 1 learns which of them are
+favourable. The words stay secret too: each is a secret number, and its embedding is looked up in
+secret.
+
+Run all parties on this machine, with a small model that is first trained in the clear, and compare
+with inference in the clear:
 
     python examples/text.py
 """
@@ -22,12 +24,12 @@ GOOD = ["great", "moving", "brilliant", "warm", "clever", "lovely"]
 BAD = ["dull", "weak", "clumsy", "cold", "tedious", "poor"]
 WORDS = ["[pad]", "the", "was", "and", "not", *THINGS, *GOOD, *BAD]
 
-#: Words of a review; shorter ones are filled up, which the model is trained for.
+#: Words of a review. Shorter reviews are padded; the model is trained on padded reviews too.
 LENGTH = 11
 
 
 def review(draw: random.Random) -> tuple[str, int]:
-    """A review, and whether it is favourable."""
+    """Draws a review, and whether it is favourable."""
     favourable = draw.random() < 0.5
     clauses = []
     for _ in range(draw.randint(1, 2)):
@@ -38,13 +40,13 @@ def review(draw: random.Random) -> tuple[str, int]:
 
 
 def tokens(texts: list[str]) -> torch.Tensor:
-    """The words' numbers, a row for each text."""
+    """Returns the token numbers of the texts, one row per text."""
     rows = [[WORDS.index(word) for word in text.split()] for text in texts]
     return torch.tensor([(row + [0] * LENGTH)[:LENGTH] for row in rows])
 
 
 def network() -> BertForSequenceClassification:
-    """The architecture, which all parties know."""
+    """Returns the architecture, which all parties know."""
     config = BertConfig(
         vocab_size=len(WORDS),
         hidden_size=32,
@@ -58,7 +60,7 @@ def network() -> BertForSequenceClassification:
 
 
 def trained() -> BertForSequenceClassification:
-    """A model, trained in the clear by its owner."""
+    """Returns a model that its owner trained in the clear."""
     torch.manual_seed(1)
     draw, model = random.Random(1), network().train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
@@ -73,7 +75,8 @@ def trained() -> BertForSequenceClassification:
 def classify(
     weights: dict[str, torch.Tensor] | None, texts: list[str] | None
 ) -> torch.Tensor | None:
-    """What every party runs: the logits, for the reviews' owner."""
+    """Classifies the reviews; every party runs this function. Returns the logits to the reviews'
+    owner."""
     model = network().eval()
     if weights is not None:
         model.load_state_dict(weights)
@@ -91,7 +94,7 @@ def _party(weights: dict[str, torch.Tensor], texts: list[str]) -> torch.Tensor |
 
 
 def main() -> None:
-    """The trial."""
+    """Runs the trial."""
     print("The model's owner trains in the clear ...")
     model, draw = trained(), random.Random(2)
     texts, labels = zip(*(review(draw) for _ in range(8)), strict=True)

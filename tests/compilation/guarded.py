@@ -1,4 +1,4 @@
-"""A small model whose compiled form is guarded."""
+"""A small model whose compiled form has guarded comparisons."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ import tacit
 from tacit.compilation.program import Program
 from tacit.compilation.weights import Weights
 
-#: Inputs of the layers below: sums of so many cannot be proved to be as small as those of
-#: calibration are.
+#: Inputs of the layers below. The proved bound on a sum of this many inputs is far larger than the
+#: sums in calibration.
 MANY = 1024
 
 
 def layers() -> nn.Module:
-    """Two layers with ReLUs, of which each sums up all of its inputs."""
+    """Two layers with ReLUs; each layer sums all of its inputs."""
     module = nn.Sequential(
         nn.Linear(MANY, 2), nn.ReLU(), nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)
     )
@@ -28,7 +28,7 @@ def layers() -> nn.Module:
 
 
 def with_sum(total: float) -> torch.Tensor:
-    """An input within ±1 of which that is the sum."""
+    """Returns an input with elements within ±1 that add up to the given total."""
     x = torch.ones(1, MANY)
     x[0, MANY // 2 :] = -1.0
     changed = int(total)
@@ -37,7 +37,8 @@ def with_sum(total: float) -> torch.Tensor:
 
 
 def compiled(**settings: Any) -> tuple[Program, Weights]:
-    """Of sums up to 7 in calibration: four times that passes."""
+    """Compiles the layers with calibration sums up to 7. Sums up to about four times that pass the
+    guard."""
     calibrate = torch.cat([with_sum(total) for total in (2, 4, 7)])
     return tacit.compile(layers(), with_sum(0), calibrate=calibrate, **{"margin": 4.0, **settings})
 

@@ -1,6 +1,9 @@
-"""Operators that programs may call, each by a program of one node with arguments of any kind: run
-with their names in a process of its own, which says on a line of its own which one it has come
-to."""
+"""Calls operators that programs may use with arguments of any kind.
+
+Each call is a program of one node. The tests run this file in a separate process with the names of
+operators as arguments. It prints each name on its own line before it calls the operator, so that a
+crash names its cause.
+"""
 
 import json
 import math
@@ -20,14 +23,14 @@ from tacit.compilation.graph import Value, walk
 from tacit.compilation.program import Program
 from tacit.errors import TacitError
 
-#: Calls of each operator.
+#: Calls per operator.
 CALLS = 80
 
-#: Bytes that a process may ask for, so that it takes no other one's, and kilobytes
-#: that it may come to hold; as Linux counts them.
+#: Limits of the process as Linux counts them: bytes of address space, so that it takes no memory
+#: from other processes, and kilobytes of resident memory.
 MOST_MEMORY, MOST_HELD = 8 << 30, 2 << 20
 
-#: Elements of what is carried out at most.
+#: Most elements of a value for which a program is executed.
 SMALL = 1 << 16
 
 EDGES = (
@@ -82,14 +85,14 @@ Draw = random.Random
 
 
 class Caller:
-    """Draws the arguments of a call, and what the constants among them are."""
+    """Draws the arguments of a call and the constants among them."""
 
     def __init__(self, draw: Draw) -> None:
         self.constants: list[torch.Tensor] = []
         self._draw, self._shape = draw, draw.choice(SHAPES)
 
     def any_of(self, kind: str) -> Any:
-        """An argument that a schema says is of that kind: of ten, one is of another."""
+        """Draws an argument of the kind that the schema names. One in ten is of another kind."""
         if self._draw.random() < 0.1:
             return self._anything(2)
         if kind.startswith("Optional["):
@@ -136,7 +139,7 @@ def _fraction(number: Any) -> Any:
 
 
 def drawn(name: str, draw: Draw) -> bytes:
-    """One that calls the operator, of constants alone."""
+    """Draws a program that calls the operator with constants only."""
     caller = Caller(draw)
     schema = getattr(by_name()[name], "_schema", None)
     wanted = [each for each in schema.arguments if each.name not in PLACES] if schema else []
@@ -161,10 +164,13 @@ def drawn(name: str, draw: Draw) -> bytes:
 
 
 def call(name: str, draw: Draw) -> tuple[bool, bool]:
-    """Loads such a program, and carries out what is small; whether each came about.
+    """Loads a drawn program, and executes it if its values are small.
+
+    Returns:
+        Whether it loaded, and whether it was executed.
 
     Raises:
-        Exception: loading it ends in anything but an error of tacit.
+        Exception: Loading ended in anything but an error of tacit.
     """
     try:
         loaded = Program.parsed(drawn(name, draw), "the file")
@@ -177,13 +183,13 @@ def call(name: str, draw: Draw) -> tuple[bool, bool]:
     try:
         for result in walk(loaded.graph, {"x": torch.zeros(1), **loaded.constants}):
             result.clone()
-    except Exception:  # A program in a session ends in an error of tacit then.
+    except Exception:  # In a session this ends in an error of tacit.
         return True, False
     return True, True
 
 
 def main(names: list[str]) -> None:
-    """Calls operators, and tells how many programs were loaded and carried out."""
+    """Calls operators, and reports how many programs were loaded and executed."""
     torch.set_num_threads(1)
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))

@@ -12,7 +12,7 @@ from tacit.compilation.weights import Weights
 
 
 class Whole(nn.Module):
-    """A function as a module."""
+    """A module that calls a function."""
 
     def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Whole(nn.Module):
 
 
 def normalised(module: nn.Module, seed: int = 0) -> nn.Module:
-    """In evaluation, with statistics of batch normalisation that are not trivial."""
+    """Puts the module into evaluation mode with non-trivial statistics of batch normalisation."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -40,7 +40,7 @@ def normalised(module: nn.Module, seed: int = 0) -> nn.Module:
 
 
 class Residual(nn.Module):
-    """Two blocks of a residual network: with a layer on the skip path, and without."""
+    """Two blocks of a residual network: one with a layer on the skip path, one without."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """Query, key and value of one input, and a public factor."""
+    """Attention whose query, key and value come from one input, with a public factor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,8 +79,8 @@ HEADER = 32
 
 
 def spent(program: Program, weights: Weights, x: torch.Tensor, **setting: Any) -> list[int]:
-    """Bytes that each party sends in a run, but for the names of operations in the headers of
-    messages."""
+    """Returns the bytes that each party sends in a run, except the names of operations in the
+    headers of messages."""
 
     def run() -> int:
         current = tacit.session()

@@ -1,5 +1,8 @@
-"""ONNX's own tests of nodes that do not pass, by reason; written by
-tests/compilation/onnx_survey.py. A test that begins to pass has to leave the list."""
+"""ONNX's node tests that do not pass, by reason.
+
+tests/compilation/onnx_survey.py generates this file. A test that starts to pass must be removed
+from the list.
+"""
 
 GAPS: dict[str, str] = {
     "Blocks of images in other than two dimensions.": """

@@ -1,4 +1,4 @@
-"""Small models of ONNX, made by hand."""
+"""Small hand-made ONNX models."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ def model(
     opset: int = 20,
     **others: Any,
 ) -> Any:
-    """A model whose values are real."""
+    """Builds a model whose inputs and outputs are real numbers."""
     graph = helper.make_graph(
         nodes,
         "graph",

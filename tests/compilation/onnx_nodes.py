@@ -1,5 +1,8 @@
-"""ONNX's own tests of single nodes, run by the module that the importer makes of each. Inputs that
-tacit has to know while importing (shapes, axes, bounds) are made constants of the model first."""
+"""ONNX's own tests of single nodes, run on the module that the importer makes of each.
+
+tacit must know some inputs at import (shapes, axes, bounds). These become constants of the model
+first.
+"""
 
 import re
 import warnings
@@ -16,9 +19,9 @@ from tacit.compilation.importers.onnx.table import OPERATORS
 
 
 def cases() -> list[Any]:
-    """All of ONNX's own domain, in a fixed order."""
+    """Returns all tests of ONNX's own domain in a fixed order."""
     with warnings.catch_warnings():
-        # Some are made of divisions by zero.
+        # Some cases contain divisions by zero.
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
 
@@ -26,12 +29,12 @@ def cases() -> list[Any]:
 
 
 def operator(case: Any) -> str:
-    """Which operator a test is about."""
+    """Returns the operator that a test is about."""
     return str(case.model.graph.node[0].op_type)
 
 
 def fix(model: Any, names: set[str], inputs: dict[str, Any]) -> None:
-    """Makes constants of inputs."""
+    """Turns the named inputs into constants of the model."""
     from onnx import numpy_helper
 
     kept = [each for each in model.graph.input if each.name not in names]
@@ -42,7 +45,7 @@ def fix(model: Any, names: set[str], inputs: dict[str, Any]) -> None:
 
 
 def known_names(model: Any) -> set[str]:
-    """Inputs that some operator needs known."""
+    """Returns the inputs whose values an operator needs at import."""
     found = set()
     for node in model.graph.node:
         entry = OPERATORS.get(node.op_type)
@@ -52,10 +55,10 @@ def known_names(model: Any) -> set[str]:
 
 
 def run(case: Any, known: set[str], folder: Path) -> None:
-    """Imports the test's model and holds it against the outputs that ONNX expects.
+    """Imports the test's model and checks its outputs against those that ONNX expects.
 
     Raises:
-        Exception: what tacit does not import, or what differs.
+        Exception: tacit does not import the model, or an output differs.
     """
 
     for data in case.data_sets:
@@ -68,7 +71,8 @@ def run(case: Any, known: set[str], folder: Path) -> None:
 def read(
     case: Any, given: list[Any], known: set[str], folder: Path
 ) -> tuple[Imported, tuple[torch.Tensor, ...]]:
-    """The test's model for these inputs, and those that remain as it takes them."""
+    """Imports the test's model for these inputs. Returns it with the remaining inputs in the form
+    that it takes."""
     import onnx
 
     model = onnx.ModelProto()
@@ -88,7 +92,7 @@ def read(
 
 
 def arrays(values: Any) -> list[np.ndarray[Any, Any]]:
-    """Tensors of a test, which stand in it in one form or another."""
+    """Returns the tensors of a test, which are stored in one of several forms."""
     return [_array(each) for each in values]
 
 
@@ -103,8 +107,10 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def renew(model: Any) -> None:
-    """Tests are of the version that made an operator; where it is the same in the oldest that is
-    imported, the model is of that version too."""
+    """Raises a model's version to the oldest that is imported, if its operators are the same there.
+
+    Each test is of the version that introduced its operator.
+    """
     from onnx import defs
 
     for each in model.opset_import:
@@ -121,7 +127,7 @@ def renew(model: Any) -> None:
 def compare(
     found: tuple[torch.Tensor, ...], expected: Any, relative: float, absolute: float
 ) -> None:
-    """Shapes, kinds, and values within ONNX's own tolerance."""
+    """Compares shapes, kinds, and values within ONNX's own tolerance."""
     assert len(found) == len(expected)
     for have, want in zip(found, expected, strict=True):
         want = np.asarray(want)
@@ -132,7 +138,7 @@ def compare(
             np.testing.assert_array_equal(have.numpy(), want)
             assert str(have.dtype) == f"torch.{want.dtype}", f"type {have.dtype}, not {want.dtype}"
         else:
-            # It is given in float32, and rounded here as the file has it.
+            # The test has this value in float32; the file has it rounded to a narrower type.
             rounded = have.numpy().astype(want.dtype).astype(np.float32)
             np.testing.assert_allclose(
                 rounded, want.astype(np.float32), rtol=relative, atol=absolute
@@ -144,13 +150,18 @@ def _numpy(dtype: torch.dtype) -> Any:
 
 
 def plain_name(name: str) -> str:
-    """The test that an expanded one was made of."""
+    """Returns the name of the test that an expanded test was derived from."""
     return re.sub(r"(_ver\d+)?_expanded(_ver\d+)?$", "", name)
 
 
 def failures(cases: list[Any], among: list[Any], folder: Path) -> dict[str, Exception]:
-    """What does not pass, with what it says; ``among`` are all tests, by which expanded ones are
-    known."""
+    """Returns the tests that do not pass, with their errors.
+
+    Args:
+        cases: The tests to run.
+        among: All tests. Expanded tests are matched to their originals in it.
+        folder: Where models are written.
+    """
     by_name = {case.name: case for case in among}
     found: dict[str, Exception] = {}
     for case in cases:

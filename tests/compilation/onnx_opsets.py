@@ -1,5 +1,7 @@
-"""ONNX's own tests of single nodes at every version of their operators that is imported, held
-against ONNX's reference evaluator, which knows them all."""
+"""ONNX's own tests of single nodes at every imported version of their operators.
+
+The results are checked against ONNX's reference evaluator, which supports all versions.
+"""
 
 import warnings
 from collections import Counter
@@ -13,9 +15,9 @@ import onnx_nodes
 from tacit.compilation.importers.onnx.reading import OLDEST
 from tacit.errors import TacitError
 
-#: What can become of a test at a version: it is as the evaluator has it; tacit says what it lacks;
-#: the operator was none, or another, at that version; the evaluator has no answer; or it is
-#: otherwise.
+#: Outcomes of a test at a version: the result agrees with the evaluator; tacit refuses it and names
+#: the cause; the operator did not exist, or differed, at that version; the evaluator has no answer;
+#: anything else.
 RIGHT, REFUSED, NONE, UNKNOWN, OTHER = (
     "right",
     "refused",
@@ -26,25 +28,25 @@ RIGHT, REFUSED, NONE, UNKNOWN, OTHER = (
 
 
 class Found(NamedTuple):
-    """Of all tests."""
+    """Outcomes of all tests."""
 
     counts: Counter[str]
     right: set[str]
-    """Operators that are right somewhere."""
+    """Operators with at least one agreeing result."""
     others: dict[str, str]
-    """What is otherwise, by test and version."""
+    """Results that differ, by test and version."""
 
 
 def newest() -> int:
-    """ONNX's own newest version of its operators."""
+    """Returns ONNX's newest version of its operators."""
     from onnx import defs
 
     return int(defs.onnx_opset_version())
 
 
 def versions(case: Any) -> list[int]:
-    """One of each version that an operator had since the oldest that is
-    imported, and the newest."""
+    """Returns the versions at which to run a test: one for each change of its operator since the
+    oldest imported version, and the newest."""
     from onnx import defs
 
     kind, found = onnx_nodes.operator(case), dict[int, int]()
@@ -55,7 +57,7 @@ def versions(case: Any) -> list[int]:
 
 
 def survey(cases: list[Any], folder: Path) -> Found:
-    """Of these tests."""
+    """Runs the given tests at all their versions."""
     found = Found(Counter(), set(), {})
     for case in cases:
         for version in versions(case):
@@ -114,7 +116,7 @@ def _outcomes(case: Any, version: int, folder: Path) -> Iterator[tuple[str, str]
 
 
 class _Moved:
-    """A test as another version's."""
+    """A test whose model is moved to another version."""
 
     def __init__(self, case: Any, model: Any) -> None:
         self.model, self.data_sets = model, case.data_sets

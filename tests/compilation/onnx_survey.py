@@ -1,4 +1,4 @@
-"""Writes tests/compilation/onnx_gaps.py: run as `python tests/compilation/onnx_survey.py`."""
+"""Generates tests/compilation/onnx_gaps.py: run as `python tests/compilation/onnx_survey.py`."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ import onnx_nodes
 
 OLD = "Older than opset 13, or of other domains than ONNX's own."
 
-#: Why a test does not pass, by what its failure says; the first that is found counts.
+#: Reasons why a test does not pass, by patterns in its failure. The first match counts.
 REASONS = [
     (r"uint(16|32|64) (are|is) not imported|type uint(16|32|64)", "Unsigned numbers of 16 bits and more."),
     (r"type (float8|float4|u?int[24])\w*", "Types of less than a byte, and floating-point numbers of one."),
@@ -37,10 +37,10 @@ REASONS = [
 
 
 def reason(name: str, error: Exception) -> str:
-    """Why a test does not pass.
+    """Returns the reason why a test does not pass.
 
     Raises:
-        AssertionError: nobody has looked at that yet.
+        AssertionError: No known reason matches the failure.
     """
     told = f"{name} {error}"
     for pattern, why in REASONS:
@@ -57,7 +57,7 @@ GAPS: dict[str, str] = {
 
 
 def written(gaps: dict[str, list[str]]) -> str:
-    """The list as a module."""
+    """Returns the list as the text of a module."""
     text = HEAD
     for why, names in sorted(gaps.items()):
         wrapped = textwrap.wrap(
@@ -69,7 +69,7 @@ def written(gaps: dict[str, list[str]]) -> str:
 
 
 def survey(cases: list[Any], folder: Path) -> dict[str, list[str]]:
-    """The gaps of all tests, by reason."""
+    """Returns the gaps of all tests, by reason."""
     gaps: dict[str, list[str]] = defaultdict(list)
     for name, error in onnx_nodes.failures(cases, cases, folder).items():
         gaps[reason(name, error)].append(name)

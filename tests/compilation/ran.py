@@ -1,4 +1,4 @@
-"""Programs in sessions of this process, beside what their encoded numbers give exactly."""
+"""Programs run in sessions of this process, and the exact results of their encoded numbers."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ TWO: dict[str, Any] = {
 
 
 def changed(program: Program, **entries: Any) -> Program:
-    """The same with these entries of each node."""
+    """Returns a copy of the program with these entries in each node."""
     content = json.loads(program.text)
     for node in content["nodes"]:
         node.update(entries)
@@ -34,7 +34,7 @@ def changed(program: Program, **entries: Any) -> Program:
 def run(
     program: Program, weights: Mapping[str, torch.Tensor], x: torch.Tensor, setting: dict[str, Any]
 ) -> torch.Tensor:
-    """What it gives in a session."""
+    """Returns the program's result in a session."""
 
     def shown() -> Any:
         bound = share_weights(program, weights if tacit.session().party == 0 else None, 0)
@@ -45,7 +45,8 @@ def run(
 
 
 def exact(program: Program, weights: Mapping[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    """What the encoded numbers give, without any rounding: all words are below 2^53."""
+    """Returns the result of the encoded numbers without any rounding. All words must be below
+    2^53."""
 
     def encoded(value: torch.Tensor, bits: int) -> torch.Tensor:
         return fixed.decode(fixed.encode(value, Scale(bits)), Scale(bits), torch.float64)

@@ -1,4 +1,4 @@
-"""Correlations of a compiled program, made ahead from its shapes: none lacks, and none is left
+"""Correlations of a compiled program, made ahead from its shapes: none is missing, and none is left
 over."""
 
 import json
@@ -20,7 +20,7 @@ from tacit.compilation.dry_run import demand
 from tacit.compilation.program import Program
 from tacit.errors import DesyncError
 
-#: What `tacit run model.tacit` does, where what it takes can be recorded.
+#: Does what `tacit run model.tacit` does, in a form whose demand for correlations can be recorded.
 RUN = """
 import tacit, torch
 program, weights = tacit.load_program("model.tacit"), tacit.load_weights("model.weights")
@@ -30,8 +30,9 @@ images = torch.load("images.pt")
 bound(bound.given(images if party == 1 else None, owner=1)).reveal(to=1)
 """
 
-#: Several runs; weights are written to before some of them, and some compare at another width. What
-#: is told is how often a run was rehearsed; with an argument, what that found is forgotten.
+#: Runs a program several times. Weights are written to before some runs, and some runs compare at
+#: another width. The script prints how often each run was rehearsed. With an argument, the findings
+#: of rehearsals are discarded before each run.
 AGAIN = """
 import sys, tacit, torch
 program, weights = tacit.load_program("model.tacit"), tacit.load_weights("model.weights")
@@ -68,7 +69,8 @@ GUARDED = "9"
 
 
 def network() -> nn.Module:
-    """A convolution, products, ReLUs, maxima; sums whose proofs are wider than its numbers are."""
+    """A network with a convolution, products, ReLUs and maxima. The proved widths of its sums
+    exceed the width of its numbers."""
     torch.manual_seed(2)
     return nn.Sequential(
         nn.Conv2d(1, 4, 3),
@@ -86,7 +88,7 @@ COMPILED = tacit.compile(network(), IMAGES, calibrate=IMAGES, margin=1.0)
 
 
 def saved(folder: Path) -> Program:
-    """The program, in files."""
+    """Saves the program, its weights and its inputs to files."""
     program, weights = COMPILED
     program.save(folder / "model.tacit")
     weights.save(folder / "model.weights")
@@ -97,7 +99,7 @@ def saved(folder: Path) -> Program:
 
 
 def configured(folder: Path, parties: int, source: str, protocol: str = "additive") -> str:
-    """Certificates, and configurations in which correlations are made and used."""
+    """Writes certificates, and configurations in which correlations are made and used."""
     dealer = source == "dealer"
     made = command("certificates", "--parties", parties, *["--dealer"] * dealer, "--out", folder)
     assert made.returncode == 0, made.stderr
@@ -121,7 +123,8 @@ def configured(folder: Path, parties: int, source: str, protocol: str = "additiv
 def all_of(
     folder: Path, parties: int, *arguments: str, dealer: bool = False
 ) -> list[tuple[int, str, str]]:
-    """Exit code, output and errors of each party; ``{}`` in an argument is its number."""
+    """Returns exit code, output and errors of each party. ``{}`` in an argument becomes the party's
+    number."""
     words = [
         [argument.replace("{}", str(party)) for argument in arguments] for party in range(parties)
     ]
@@ -156,7 +159,7 @@ def test_a_run_takes_all_that_was_made_and_nothing_else(
     run = ("run", "--config", "from-file.toml", "--party", "{}")
     all_of(tmp_path, parties, *run, "--record", "used-{}.txt", "program.py")
     made = demand(program, _core.Session.rehearsed(config), 1)
-    # Guards where the source makes what they take.
+    # Guards are present only if the source makes their correlations.
     title, *jobs = made.splitlines()
     assert title == f"tacit demand, version {2 if dealt else 1}, ahead 0"
     assert dealt == any(job.split()[0] == "0" and job.split()[2] == GUARDED for job in jobs)
@@ -201,7 +204,7 @@ def test_a_live_source_is_asked_for_what_the_program_takes(
     for party in range(parties):
         asked = recorded(tmp_path / f"asked-{party}.txt").splitlines()[1:]
         assert asked[: len(known(0))] == known(0)
-        # Behind the program come guards, which are looked at when a result is revealed.
+        # Guards follow the program's demand. They are checked when a result is revealed.
         assert (len(asked) > len(known(0))) == dealt
         assert len(asked) - len(known(0)) <= len(known(1)) - len(known(0))
 
@@ -214,7 +217,7 @@ def test_a_program_that_comes_again_is_not_rehearsed_again(
     configured(tmp_path, parties, source)
     (tmp_path / "again.py").write_text(AGAIN)
     run = ("run", "--config", "parties.toml", "--party", "{}", "--record")
-    # The first run opens the masks of weights; so does the first one after they were written to.
+    # The first run opens the masks of weights. So does the first run after weights were written to.
     for arguments, rehearsals in [((), [1, 1, 0, 0, 1, 1, 0, 1, 0, 0]), (("anew",), [1] * 10)]:
         name = f"asked{len(arguments)}-{{}}.txt"
         ended = all_of(
@@ -244,7 +247,7 @@ def test_what_another_program_takes_is_expected_at_no_loss_but_of_time(source: s
         found = [results() for _ in range(2)]
         if party in mistaken:
             first, second = (dict(each._rehearsed) for each in bound)
-            # Of one example, at the session's width.
+            # The finding for one example at the session's width.
             assert first[64, 1] is not None
             assert second[64, 1] is not None
             bound[0]._rehearsed, bound[1]._rehearsed = second, first
@@ -261,8 +264,8 @@ def test_what_another_program_takes_is_expected_at_no_loss_but_of_time(source: s
     for results in tacit.launch(run, [0, 1], **options)[0]:
         for result, expected in zip(results, plain, strict=True):
             torch.testing.assert_close(result, expected, rtol=0, atol=0.05)
-    # Parties never differ in it, as it follows from what all have; if they did, there would be no
-    # result.
+    # Parties never differ in this, since they derive it from common knowledge. If they differed,
+    # there would be no result.
     with pytest.raises(DesyncError, match="correlations: "):
         tacit.launch(run, [0], **options)
 
@@ -295,7 +298,7 @@ def test_each_receiver_looks_at_guards_for_itself(tmp_path: Path) -> None:
         )
 
     assert jobs(2) > jobs(1)
-    # Without guards there is nothing to look at.
+    # Without guards there is nothing to check.
     assert jobs(2, "ot") == jobs(1, "ot")
 
 

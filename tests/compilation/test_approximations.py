@@ -1,5 +1,8 @@
-"""Functions of a program have the cheapest series within the error budget: results are as near the
-plain ones as is declared of the series, and what is not proved has the usual one."""
+"""Functions of a program use the cheapest series within the error budget.
+
+Results are as close to the plain ones as the series declares. Arguments without a proved interval
+use the usual series.
+"""
 
 import json
 import random
@@ -20,7 +23,7 @@ from tacit.compilation.program import Program
 from tacit.compilation.try_model import tried
 from tacit.errors import MisuseError
 
-#: Activations, and what they make of a difference at most.
+#: Activations with a bound on their slope.
 ACTIVATIONS: list[tuple[Any, float]] = [
     (torch.tanh, 1.0),
     (torch.sigmoid, 0.25),
@@ -33,7 +36,7 @@ ACTIVATIONS: list[tuple[Any, float]] = [
 
 FEATURES = 6
 
-#: A model whose results are small, so that they are not near the plain ones with that budget.
+#: Seed and budget of a model whose results are so small that its relative error exceeds the limit.
 TOO_MUCH = (9, 2.0**-6)
 
 
@@ -56,11 +59,11 @@ class Drawn(nn.Module):
         return x
 
     def bound(self, x: torch.Tensor, errors: list[float], unit: float) -> float:
-        """What results are off by at most where activations are off by so much, and numbers are
-        rounded to so many units."""
+        """Bounds the error of results, given the activations' errors and the unit to which numbers
+        are rounded."""
         off = 0.0
         for layer, (activation, slope), error in zip(self.layers, self.chosen, errors, strict=True):
-            # Of each number its rounding and its weight's, and of the result its own.
+            # Each number and its weight are rounded, and so is the result.
             rounding = unit * (
                 2 + float(layer.weight.abs().sum(1).max()) + float(x.abs().sum(1).max())
             )
@@ -71,17 +74,17 @@ class Drawn(nn.Module):
 
 
 def functions(program: Program) -> list[Any]:
-    """The nodes that are approximated."""
+    """Returns the nodes that are approximated."""
     return [node for node in program.graph.nodes if functions_of(node)]
 
 
 def errors(program: Program) -> list[float]:
-    """What is declared of them."""
+    """Returns the declared error of each approximated node."""
     return [error_of(node, node.meta["fits"]) for node in functions(program)]
 
 
 def keys(program: Program) -> list[str]:
-    """The series that were chosen."""
+    """Returns the series that were chosen."""
     return [key for node in functions(program) for key in node.meta["fits"].values()]
 
 
@@ -90,8 +93,7 @@ def keys(program: Program) -> list[str]:
 def test_a_program_is_as_near_as_declared_and_no_dearer(seed: int, budget: float | None) -> None:
     module = Drawn(seed).eval()
     x = torch.rand(8, FEATURES, generator=torch.Generator().manual_seed(seed)) * 2 - 1
-    # Promised intervals without calibrated scales: a quarter of their span beyond is within them
-    # too.
+    # The calibration data promise intervals: their range plus a quarter of their span on each side.
     if (seed, budget) == TOO_MUCH:
         with pytest.raises(
             MisuseError, match=r"squared error above .* or give a smaller error budget"
@@ -121,8 +123,8 @@ def test_a_program_is_as_near_as_declared_and_no_dearer(seed: int, budget: float
 
 
 def small() -> nn.Module:
-    """Its first activation is of numbers up to 1.25, and its second of what
-    nothing is proved of."""
+    """A model whose first activation takes numbers up to 1.25, and whose second takes numbers
+    without a proved interval."""
 
     class Small(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -140,7 +142,7 @@ def compiled(**settings: Any) -> tuple[Program, Any]:
 
 def test_what_is_proved_is_chosen_by_and_nothing_else() -> None:
     program, _ = compiled(error_budget=2.0**-8)
-    # x + 3 is proved to be positive; of its reciprocal nothing is.
+    # x + 3 is proved to be positive. Nothing is proved about its reciprocal.
     assert keys(program) == ["degree 4 within 2", "degree 4 from 0", "degree 4"]
     assert keys(tacit.compile(small(), INPUT, error_budget=2.0**-8)[0]) == [
         "degree 4",
@@ -168,7 +170,7 @@ def test_numbers_that_nobody_promised_anything_about_have_the_usual_series() -> 
 
     def run() -> torch.Tensor:
         bound = program.share(weights if tacit.session().party == 0 else None, owner=0)
-        # Not by ``given``: they may be anything, and these are.
+        # ``given`` would refuse these inputs, which lie outside the promised interval.
         return bound(tacit.share(far, owner=1, scale=program.scale)).reveal()
 
     found = tacit.launch(run, parties=2, protocol="plain")[0]
@@ -176,8 +178,8 @@ def test_numbers_that_nobody_promised_anything_about_have_the_usual_series() -> 
     torch.testing.assert_close(found[near], small()(far)[near], rtol=0, atol=2.0**-5)
 
 
-#: Functions of numbers that are proved to be below 64, and not to be on one side or within a
-#: cutoff.
+#: Functions of numbers that are proved to be below 64, but not to be on one side of zero or within
+#: a cutoff.
 WIDE: dict[str, Any] = {
     "sigmoid": lambda x: torch.sigmoid(20 * x),
     "tanh": lambda x: torch.tanh(20 * x),
@@ -220,7 +222,7 @@ def test_cutoffs_are_compared_with_as_many_bits_as_are_proved(function: str) -> 
     plain = WIDE[function](x)
     for setting in ({"parties": 2, "protocol": "plain"}, {"parties": 3}):
         off = (tacit.launch(run, **setting)[0] - plain).abs() / plain.abs().clamp_min(1)
-        # An argument's own rounding is magnified by exp most.
+        # exp magnifies the rounding of an argument most.
         assert float(off.max()) <= errors(program)[0] + 16 * 2.0**-program.scale
 
 
@@ -230,7 +232,7 @@ def test_another_function_of_the_same_operator_has_its_own_series() -> None:
             return functional.softplus(x, 2.0) + functional.softplus(x)
 
     program, _ = tacit.compile(Steep().eval(), INPUT, calibrate=INPUT, error_budget=2.0**-6)
-    # That of 2x is not known to be where x is.
+    # The proved position of x does not carry over to 2x.
     assert [
         bool(node.meta["fits"]) for node in program.graph.nodes if "softplus" in str(node.target)
     ] == [

@@ -1,5 +1,8 @@
-"""Scales that calibration chooses: every output counts, by its own norm, and numbers more strictly
-than classes; no accuracy is lost."""
+"""Scales chosen by calibration.
+
+Every output counts, relative to its own norm. Numeric outputs are held to a stricter limit than
+classes. No accuracy is lost.
+"""
 
 from typing import Any
 
@@ -20,7 +23,7 @@ X = torch.randn(64, 8, generator=torch.Generator().manual_seed(1))
 
 
 class Several(nn.Module):
-    """The same numbers, and a thousandth of them."""
+    """Two outputs: a layer's numbers, and a small multiple of them."""
 
     def __init__(self, small: float = 1e-3) -> None:
         super().__init__()
@@ -44,7 +47,7 @@ def test_a_small_output_counts_by_its_own_norm() -> None:
 
 
 def test_a_trial_tells_of_the_worst_output() -> None:
-    # What no scale holds, beside what any does.
+    # No scale can hold the second output; every scale holds the first.
     program, weights = tacit.compile(Several(1e-6).eval(), X)
     found = tried(program, weights, [X], parties=2, protocol=REFERENCE, transport="memory")
     assert found.compiled.normalised_squared_error > 0.1
@@ -70,7 +73,7 @@ def test_results_are_judged_output_by_output() -> None:
     assert data.judge([classes, numbers * 1.1, whole]) is None
     assert data.judge([classes * 0.5, numbers, whole]) is None
     assert data.judge([classes, numbers, whole.flip(0)]) == Merit(1.0, 0.0)
-    # What stands for classes counts too where scales are to be as good as others.
+    # The error of class outputs also counts when scales must be as good as others.
     halved = data.judge([classes * 0.99, numbers, whole])
     assert halved is not None
     assert (halved.lost, halved.error) == (0.0, 0.0)
@@ -79,13 +82,13 @@ def test_results_are_judged_output_by_output() -> None:
     merit = data.judge([classes, numbers * 1.01, whole])
     assert merit is not None
     assert not merit.is_enough
-    # Of the first output alone the right classes are known; the plain model has one of them.
+    # The right classes are known for the first output only. The plain model gets one of them right.
     labelled = Data([], [classes, classes], torch.tensor([0, 0, 0, 0]))
     assert labelled.judge([classes, classes]) == Merit(0.0, 0.0)
 
 
 def of_size(size: float, outputs: int = 4) -> nn.Module:
-    """A layer with weights of about that size."""
+    """A layer with weights of about the given size."""
     torch.manual_seed(3)
     layer = nn.Linear(8, outputs, bias=False)
     with torch.no_grad():
@@ -101,8 +104,8 @@ def bits_of(program: Program) -> int:
 @pytest.mark.parametrize("outputs", [4, 1])
 @pytest.mark.filterwarnings("ignore::tacit.PrecisionWarning")
 def test_small_weights_get_more_bits_than_numbers(outputs: int) -> None:
-    # Numbers of more fraction bits leave the range here, and weights of as few as those are hardly
-    # any.
+    # With more fraction bits the numbers would leave the range. Weights with as few fraction bits
+    # as the numbers would be rounded to almost nothing.
     program, found = compiled(of_size(1e-5, outputs), X * 1e7)
     assert bits_of(program) > program.scale
     assert found.compiled.normalised_squared_error < 1e-3 < found.eager.normalised_squared_error
@@ -124,7 +127,7 @@ NUMBERS = nn.Unflatten(1, (2, 100))
     [
         (of_size(1.0, 200), 1.0, False),
         (nn.Sequential(of_size(1.0, 200), NUMBERS), 1.0, False),
-        # Numbers that are small, and weights that are.
+        # Small numbers, and small weights.
         (nn.Sequential(of_size(0.02, 200), NUMBERS), 1.0, True),
         (of_size(1e-5, 200), 1e7, True),
     ],
@@ -150,7 +153,7 @@ def test_what_is_sent_rises_for_better_results_alone(
     if max(now) > max(eager):
         found = tried(program, weights, [x], transport="memory", **setting)
         assert found.compiled.normalised_squared_error <= found.eager.normalised_squared_error / 2
-    # Of two parties a truncation costs the same by any number of bits.
+    # Between two parties a truncation costs the same for any number of bits.
     assert (max(now) > max(eager)) == (rises and setting["protocol"] == "replicated")
 
 
@@ -177,7 +180,7 @@ def test_biases_keep_the_bits_of_numbers() -> None:
 
 def test_a_sum_of_a_normalised_layer_and_another_one_has_a_scale() -> None:
     class Branches(nn.Module):
-        """Of which one alone has weights with fraction bits of their own."""
+        """Two layers, only one of which has weights with their own fraction bits."""
 
         def __init__(self) -> None:
             super().__init__()

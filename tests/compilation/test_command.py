@@ -1,4 +1,4 @@
-"""Compiling by command: what a newcomer types, with real processes."""
+"""Compilation from the command line, as a new user types it, with real processes."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def build():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with calibration data, and what it was compiled to."""
+    """A folder with a model, its calibration data, and the compiled files."""
     folder = tmp_path_factory.mktemp("compiled")
     (folder / "model.py").write_text(MODEL.format(folder=str(Path(__file__).parent)))
     images = torch.rand(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
@@ -132,7 +132,7 @@ def test_inputs_that_a_trial_refuses(folder: Path, x: Any, message: str) -> None
 
 
 def configured(folder: Path) -> Path:
-    """Keys of three parties, and where they meet."""
+    """Writes keys and the configuration of three parties."""
     config, ports = folder / "parties.toml", free_ports(3)
     if not (folder / "certificates").exists():
         assert (
@@ -149,7 +149,7 @@ def configured(folder: Path) -> Path:
 
 
 def run(folder: Path, *parts: list[object]) -> list[tuple[int, str, str]]:
-    """What became of the parties, each with its own options."""
+    """Runs the parties, each with its own options, and returns their results."""
     config = configured(folder)
     running = [
         Command("run", "--config", config, "--party", party, *part)
@@ -188,7 +188,7 @@ def test_a_batch_runs_over_streams_that_all_parties_have(folder: Path) -> None:
 
     ended = run(folder, owner, [*receiver, "--streams", 2], [program])
     assert all(code == 1 for code, _, _ in ended)
-    # Each party may be the first to say so, of itself and the other.
+    # Any party may be the first to report the difference between itself and another.
     for _, _, told in ended:
         assert re.search(
             r"party [012] runs batches over [12] streams, party [012] over [12]: give all", told
@@ -264,7 +264,7 @@ def test_weights_of_another_program_are_refused_with_both_hashes_and_all_are_tol
 
 
 def digest(folder: Path, program: Path) -> str:
-    """Of a program, as ``inspect`` says."""
+    """Returns the hash of a program as ``inspect`` prints it."""
     assert tacit("inspect", program, "--json", folder / "digest.json").returncode == 0
     return str(json.loads((folder / "digest.json").read_text())["digest"])
 

@@ -1,4 +1,5 @@
-"""Max pooling with what stands before it: moved behind it, or one more candidate."""
+"""Max pooling combined with the layers before it: moved behind the pooling, or one more
+candidate."""
 
 from typing import Any
 
@@ -21,7 +22,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 def took(*layers: nn.Module, x: torch.Tensor = X, **setting: Any) -> tuple[Run, Run]:
-    """What a model takes compiled, and as it is; its results are right."""
+    """Measures a model compiled and uncompiled, and checks that its results are right."""
     program, weights = tacit.compile(nn.Sequential(*layers).eval(), x)
     found = tried(program, weights, [x], transport="memory", **setting)
     assert found.compiled.normalised_squared_error < 1e-8

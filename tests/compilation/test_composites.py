@@ -1,5 +1,7 @@
-"""Operators that PyTorch composes of others: where no program may call the whole it is taken apart,
-and gives what it gives on secret tensors."""
+"""Operators that PyTorch composes of others.
+
+If programs may not call the whole operator, it is decomposed. The result is that on secret tensors.
+"""
 
 from collections.abc import Callable
 
@@ -19,13 +21,13 @@ ROWS = torch.randn(3, 6, generator=torch.Generator().manual_seed(1))
 VECTORS = torch.randn(4, 3, generator=torch.Generator().manual_seed(2))
 IMAGES = torch.randn(1, 2, 5, 5, generator=torch.Generator().manual_seed(3))
 
-#: Where an image is looked at: public.
+#: Public sampling positions in an image.
 PLACES = functional.affine_grid(
     torch.tensor([[[1.0, 0.1, 0.0], [0.0, 1.0, 0.1]]]), (1, 2, 4, 4), False
 )
 
 
-#: Of a magnitude that sums of squares of many rows have.
+#: A matrix with the magnitude of sums of squares over many rows.
 SQUARE = torch.eye(3) * 1e4 + torch.randn(3, 3, generator=torch.Generator().manual_seed(4)) * 1e3
 
 CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = {

@@ -1,5 +1,7 @@
-"""Flags of guarded comparisons: they travel with whatever is computed of a result, and stop nothing
-else."""
+"""Flags of guarded comparisons.
+
+Flags propagate to everything that is computed from a guarded result, and block nothing else.
+"""
 
 import copy
 import sys
@@ -26,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from test_checkpoints import file_of, rewritten
 
-#: A sum of inputs that a guard passes, and one that it does not.
+#: A sum of inputs that passes the guard, and one that fails it.
 GOOD, BAD = 7, 512
 
 FAMILIES = [
@@ -38,7 +40,7 @@ PROGRAMS = Path(__file__).parents[2] / "crates" / "riscv" / "programs"
 
 
 def result(total: float) -> SecretTensor:
-    """What the program gives of party 1's input."""
+    """Returns the program's result on party 1's input."""
     program, weights = COMPILED
     party = tacit.session().party
     bound = program.share(weights if party == 0 else None, owner=0)
@@ -46,7 +48,7 @@ def result(total: float) -> SecretTensor:
 
 
 def opened(secret: torch.Tensor, to: int | None = None) -> Any:
-    """Its values, or which layers are told of in their place."""
+    """Returns the revealed values, or the layers named in the error if a guard failed."""
     assert isinstance(secret, SecretTensor)
     try:
         value = secret.reveal(to=to)
@@ -103,7 +105,7 @@ def _normalised(r: SecretTensor) -> SecretTensor:
     tacit.share_module(statistics, owner=0)
     statistics.running_mean.copy_(r[0])  # type: ignore[union-attr, operator]
     first = statistics(tacit.share(torch.ones(1, 2), owner=0))
-    # The factors that were kept the first time are used again.
+    # This call reuses the factors that the first call cached.
     return first - first + statistics(tacit.share(torch.ones(1, 2), owner=0))  # type: ignore[no-any-return]
 
 
@@ -118,7 +120,7 @@ def _left_for_later(r: SecretTensor) -> SecretTensor:
     return gradient  # type: ignore[return-value]
 
 
-#: PyTorch's tracer is one to a process, and parties are threads here.
+#: PyTorch's tracer is global to the process, and the parties are threads here.
 TRACER = Lock()
 
 
@@ -129,7 +131,7 @@ def _traced(r: SecretTensor) -> SecretTensor:
 
 
 def _taken_apart(r: SecretTensor) -> SecretTensor:
-    """As a tracer does, which sees components."""
+    """Works on the components of a secret tensor, as a tracer does."""
     names, rest = r.__tensor_flatten__()
     doubled = {name: getattr(r, name) * 2 for name in names}
     return SecretTensor.__tensor_unflatten__(doubled, rest, r.shape, r.stride())
@@ -180,7 +182,7 @@ def test_whatever_is_computed_of_a_failure_is_never_opened(name: str) -> None:
     first, again, unrelated, later = all_say(_derived, name, BAD)
     assert first == again == ("0",)
     if name not in ("traced", "taken apart"):
-        # What a tracer makes is not followed, so that all of it counts.
+        # Results of a tracer are not tracked, so all of them count as dependent.
         assert (unrelated, later) == ([3.25], [1.0])
 
 
@@ -204,12 +206,12 @@ def test_what_was_written_by_an_operator_that_failed_depends_on_it() -> None:
     assert all_say(_failing_after_a_write) == ("0",)
 
 
-# What is written over
+# What is overwritten
 # ---------------------------------------------------------------------------------
 
 
 def _buffer() -> SecretTensor:
-    """One that depends on a failure, as one of an optimiser may."""
+    """A buffer that depends on a failure, as an optimiser's buffer may."""
     return result(BAD).clone()  # type: ignore[return-value]
 
 
@@ -299,7 +301,8 @@ def _part(x: SecretTensor) -> None:
 
 
 def _overlapping(x: SecretTensor) -> torch.Tensor:
-    """A view of as many elements as there are, of which it has one twice and one not at all."""
+    """Writes through a view with the shape of the tensor that covers one element twice and another
+    not at all."""
     four = torch.cat([x, x], 1)
     four.as_strided((2, 2), (1, 1)).copy_(torch.ones(2, 2))
     return four
@@ -338,7 +341,7 @@ def test_what_is_left_of_a_failure_is_never_opened(name: str) -> None:
 
 
 def _trained_again() -> list[Any]:
-    """A buffer of momentum met a refused gradient, and is begun anew."""
+    """A momentum buffer that received a refused gradient, and is then reset."""
     weight = nn.Parameter(_ones())
     optimizer = torch.optim.SGD([weight], lr=0.5, momentum=0.5)
     (weight * result(BAD)).sum().backward()
@@ -358,7 +361,7 @@ def test_an_optimiser_whose_buffers_are_begun_anew_goes_on() -> None:
 
 
 def _view_of_what_is_left_for_later() -> list[int]:
-    """Of a gradient that is powers of a mean, in a hook: a write to it, seen by a view."""
+    """Writes to a gradient made of powers of a mean inside a hook, and reads it through a view."""
     found: list[int] = []
     leaf = tacit.share(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), owner=0).requires_grad_()
     mean = leaf.pow(2).mean(-1, keepdim=True)
@@ -387,7 +390,7 @@ def _kept_factors() -> list[Any]:
         tacit.share_module(module, owner=0)
         for own in module.buffers():
             if own.is_floating_point():
-                # Factors are computed anew.
+                # The write makes cached factors be computed anew.
                 own.mul_(1.0)
         shape = (1, 2) if isinstance(module, nn.BatchNorm1d) else (1, 1, 2)
         bad, good = result(BAD).reshape(shape), tacit.share(torch.ones(shape), owner=1)
@@ -399,7 +402,7 @@ def test_what_is_kept_of_weights_depends_on_weights_alone() -> None:
     assert all_say(_kept_factors) == [(("0",), True)] * 2
 
 
-# Who is told
+# Who receives the report
 # -----------------------------------------------------------------------------------------
 
 
@@ -422,8 +425,8 @@ def test_the_receiver_alone_is_told_each_time(setting: dict[str, Any]) -> None:
 
 
 def _guesses(thresholds: list[Any], total: float) -> list[bool]:
-    """What party 0, which owns the model and has chosen its thresholds, learns of results of party
-    1's."""
+    """Returns what party 0 learns about party 1's results. Party 0 owns the model and has chosen
+    its thresholds."""
     seen, party = [], tacit.session().party
     for program, weights in thresholds:
         bound = program.share(weights if party == 0 else None, owner=0)
@@ -527,14 +530,14 @@ def test_functions_of_the_machine_carry_flags() -> None:
 
 
 def test_the_machine_has_zeros_of_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever a result was opened to, and is told instead, learns nothing by it."""
+    """A party that receives an error instead of a result learns nothing more from the machine."""
     monkeypatch.setattr(riscv_program, "_refusal", lambda *_: None)
     file = (PROGRAMS / "arrays.elf").read_bytes()
     assert all_say(_machine, BAD, file, "all") == [0]
 
 
 def _machine_and_on(file: bytes, receiver: Any) -> list[Any]:
-    """A call of which one output stays secret, and what is computed after it."""
+    """Makes a call with one output that stays secret, and computes with it afterwards."""
     program = tacit.riscv.Program(file)
     given, told = (result(BAD)[0] * 4).long(), None
     call = {"result": receiver, "output": {"given": None}}
@@ -557,9 +560,9 @@ def test_parties_go_on_whoever_of_them_is_told_of_a_call(receiver: Any) -> None:
 
 
 def _ends_by_a_call(file: bytes) -> None:
-    """All are told, one of them late."""
+    """Makes a call whose failure is reported to all parties."""
     given = (result(BAD)[0] * 4).long()
-    # Looked at, so that telling all takes one message.
+    # The flags are evaluated first, so that one message reports to all parties.
     opened(given, 1)
     tacit.riscv.Program(file).call("greatest", ["given", "len:given"], secret={"given": given})
 
@@ -598,7 +601,7 @@ def _stopped(total: float, file: bytes) -> list[Any]:
 
 
 def test_a_receiver_is_told_where_the_program_stops() -> None:
-    """It may have stopped by the zeros that it ran on."""
+    """The program may have stopped because of the zeros that it ran on."""
     file = (PROGRAMS / "arrays.elf").read_bytes()
     for total, wanted in ((GOOD, StoppedError), (BAD, RangeError)):
         for party, each in enumerate(tacit.launch(_stopped, total, file)):
@@ -629,7 +632,7 @@ class Saved(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(1, 2))
         self.other = nn.Parameter(torch.zeros(1, 2))
-        #: What stays plain.
+        #: A buffer that stays plain.
         self.steps = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
 
@@ -723,7 +726,7 @@ def test_sets_of_flags_that_cannot_be_are_refused(tmp_path: Path) -> None:
         with pytest.raises(MisuseError, match="its manifest is not as it should be"):
             tacit.launch(_load_both, str(tmp_path))
     path.write_bytes(whole)
-    # One that could be, and is not the others'.
+    # A valid manifest that differs from the others'.
     rewritten(path, depends={"module.other": everything})
     with pytest.raises(MisuseError, match="has a checkpoint of other depends"):
         tacit.launch(_load_both, str(tmp_path))
@@ -755,13 +758,13 @@ def test_a_module_is_opened_to_its_end_whatever_its_receiver_is_told() -> None:
     assert tacit.launch(_module, GOOD) == [(False, [1.0]), (True, [1.0]), (False, [1.0])]
 
 
-# What it takes
+# Cost
 # ---------------------------------------------------------------------------------------
 
 
 def _rounds(total: float) -> list[int]:
     r, before = result(total), tacit.share(torch.ones(1), owner=0)
-    # What is public is compared, and all have come as far as this.
+    # Compare public values first, and bring all parties to this point.
     opened(before)
     opened(before)
     rounds = []
@@ -773,8 +776,8 @@ def _rounds(total: float) -> list[int]:
 
 
 def test_what_all_know_is_told_once() -> None:
-    # Tossing coins takes a round, looking at the flags 7, opening them one, and comparing what is
-    # public two at most. Flags that not all know take three more, each time.
+    # Tossing coins takes one round, evaluating the flags 7, opening them one, and comparing public
+    # values at most two. Flags that are not known to all parties take three more rounds each time.
     for rounds in tacit.launch(_rounds, GOOD):
         assert rounds[0] <= 1 + 7 + 1 + 1 + 2
         assert sum(rounds[1:]) <= 3 + 2

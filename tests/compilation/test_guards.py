@@ -1,5 +1,5 @@
-"""Guards: comparisons of fewer bits than are proved to be enough, and what becomes of numbers that
-need more."""
+"""Guards: comparisons of fewer bits than the proved width, and what happens to numbers that need
+more."""
 
 from pathlib import Path
 from typing import Any
@@ -32,18 +32,18 @@ def guards(program: Program) -> list[Guard | None]:
     return [step.guard for step in inspect(program, []).steps if step.width]
 
 
-# Which widths
+# Widths
 # ----------------------------------------------------------------------------
 
 
 def test_a_guard_takes_the_place_of_a_dearer_proof() -> None:
     first, second = (step for step in inspect(COMPILED[0], []).steps if step.width)
-    # Below 32 it passes; 1024 numbers up to 1.5 are proved to be below 2^11.
+    # Numbers below 32 pass. Sums of 1024 numbers up to 1.5 are proved to be below 2^11.
     assert first.width == 11 + 17
     assert first.guard is not None
     assert (first.guard.width, first.guard.passes, first.guard.most) == (24, 32.0, 96.0)
     assert "below 32 it passes, above 96 there is no result" in first.guarded
-    # Behind it intervals begin anew: from 0 to 96, less half of that.
+    # After a guard, intervals start anew: the result of the ReLU is between 0 and 96.
     assert first.interval == pytest.approx((0.0, 96.0), abs=0.02)
     assert second.interval is not None
     assert second.interval[1] <= 96.1
@@ -81,7 +81,8 @@ def test_guards_that_a_margin_asks_for_may_cost_more_than_they_save() -> None:
         found[margin] = max(spent(program, weights, with_sum(0), **setting))
     before = weights.as_it_was()
     eager = max(spent(weights.model, before, with_sum(0), **setting))
-    # The one exception that is told of what a program sends (docs/compile.md).
+    # A guard is the one documented exception to the rule that a program sends no more than its
+    # model (docs/compile.md).
     assert found[None] <= eager < found[4.0]
 
 
@@ -89,7 +90,7 @@ def test_a_greater_margin_lets_more_pass() -> None:
     first, _ = guards(compiled(margin=10)[0])
     assert first is not None
     assert first.passes == 128.0
-    # With one that is too great the proofs are cheaper.
+    # With too large a margin the proofs are cheaper.
     assert guards(compiled(margin=2.0**12)[0])[0] is None
 
 
@@ -140,8 +141,8 @@ def test_a_guard_passes_what_it_is_to_pass_and_is_as_small_as_can_be(
     unit = 4 * 2.0**-bits
     assert guard.passes > margin * seen
     assert guard.width == LEAST or guard.passes <= 2 * margin * (seen + unit) + 2 * unit
-    # All that can be reached by promise is seen, or all that a word has: none but itself is taken
-    # for zero.
+    # The guard tests enough bits for every number that the promise permits, or all bits that a word
+    # has. So no larger number is mistaken for a small one.
     weight, offset = (float(draft.weights[each.name]) for each in (node.args[1][0], node.args[2]))
     most = reached * abs(weight) + abs(offset)
     b = 2.0 ** (guard.width - 2 - 16)
@@ -172,7 +173,7 @@ def test_what_is_compared_otherwise_is_not_guarded() -> None:
 
 
 def run(x: torch.Tensor, to: int | None) -> Any:
-    """Party 1 has the input; what becomes of a party."""
+    """Runs the program on party 1's input. Returns this party's result or error."""
     program, weights = COMPILED
     party = tacit.session().party
     bound = program.share(weights if party == 0 else None, owner=0)
@@ -194,7 +195,7 @@ def test_a_guard_decides_at_the_receiver_alone(total: int) -> None:
             torch.testing.assert_close(found[1], layers()(x), rtol=0, atol=0.05)
     else:
         assert isinstance(found[1], RangeError)
-        # The label of the layer, and what to do.
+        # The error names the layer's label and the remedy.
         assert found[1].layers[0] == "0"
         assert "in 0" in str(found[1])
         assert "calibration data like these" in str(found[1])
@@ -311,7 +312,7 @@ def test_where_guards_hold_no_number_is_outside(total: int) -> None:
                     seen=seen,
                 )
             except RangeError:
-                # From 32 on that may be, and from 96 on it must.
+                # The guard may fail from 32 on, and must fail from 96 on.
                 return ["guarded"]
         return outside
 
@@ -395,7 +396,7 @@ def test_digits_keep_their_classes() -> None:
 
 def test_deep_models_keep_their_classes() -> None:
     class Deep(nn.Module):
-        """Blocks of a residual network, as deep as no proof goes."""
+        """Blocks of a residual network, too deep for useful proofs."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -412,7 +413,7 @@ def test_deep_models_keep_their_classes() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             x = torch.relu(self.first(x))
             for at, block in enumerate(self.blocks):
-                # Every other one with a normalisation before its ReLU.
+                # Every second block has a normalisation before its ReLU.
                 x = (
                     torch.relu(block(x) + x)
                     if at % 2

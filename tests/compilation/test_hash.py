@@ -1,5 +1,5 @@
-"""One model is one program, byte for byte: under any Python, and whatever the
-order of hashes is."""
+"""One model always compiles to the same program, byte for byte, under any Python version and any
+hash order."""
 
 import os
 import re
@@ -13,15 +13,15 @@ import tacit
 
 HERE = Path(__file__).parent
 
-#: Its weights, and the images below, have so few digits that all sums are exact, in whatever order.
+#: The file's weights and the images below have so few digits that all sums are exact in any order.
 EXACT = HERE / "exact.onnx"
 IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
-#: Of the program of that file. It is another when passes, or the format, do something else; under
-#: another version of Python, or on another machine, it is the same.
+#: Hash of the program of that file. It changes if passes or the format change. It does not depend
+#: on the version of Python or on the machine.
 HASH = "ec84d057ae2d9768ef7e71aef3986c83826fe0374e3ae7a53b49683a2ce1473d"
 
-#: With branches, normalisations, pooling and public constants.
+#: A model with branches, normalisations, pooling and public constants.
 MODELS = ("residual",)
 
 COMPILED = """
@@ -34,7 +34,7 @@ for name in sys.argv[1:]:
 
 def test_the_hash_of_a_program_is_one_everywhere() -> None:
     program, _ = tacit.compile(EXACT, calibrate=IMAGES, margin=2.0, tolerance=2.0**-4)
-    # All that a program can say is in it.
+    # The program contains everything that programs can express.
     text = program.text.decode()
     assert '"guard":[' in text
     assert '"interval":[' in text

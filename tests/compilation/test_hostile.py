@@ -1,4 +1,4 @@
-"""Programs of somebody who wants whoever loads them to fall: they end in errors of tacit, and take
+"""Hostile programs, written to crash the process that loads them, end in errors of tacit with
 little time and memory."""
 
 import json
@@ -32,7 +32,8 @@ def refused(text: bytes, message: str) -> None:
 
 @pytest.mark.parametrize("name", ["_reshape_alias", "mkldnn_rnn_layer"])
 def test_no_program_calls_what_pytorch_believes(name: str) -> None:
-    """Of four numbers it would read as many of the process's memory as a program likes."""
+    """These operators trust their arguments: from four numbers they would read any amount of the
+    process's memory."""
     assert f"aten.{name}.default" not in by_name()
     refused(program(node("y", f"aten.{name}.default", X, [64], [1])), "which no program may")
 
@@ -53,7 +54,7 @@ def test_an_alias_of_secret_numbers_reads_none_beyond_them() -> None:
 def test_of_a_public_input_no_more_is_seen_than_was_given(
     first: int, size: int, offset: int
 ) -> None:
-    """Strides go through memory, in which a part of a larger tensor is not alone."""
+    """Strides address memory, and a slice of a larger tensor shares its memory with the rest."""
     nodes = (
         node("y", "aten.as_strided.default", X, [size], [1], offset),
         node("z", "aten.neg.default", {"of": "y"}),
@@ -73,7 +74,7 @@ def test_of_a_public_input_no_more_is_seen_than_was_given(
 
 @pytest.mark.parametrize("layers", [[2, 1], [1, 2]])
 def test_states_of_unlike_layers_are_refused(layers: list[int]) -> None:
-    """PyTorch took the memory of a layer that there is not, and the process ended."""
+    """PyTorch read the memory of a layer that does not exist, and the process crashed."""
     shapes = {
         "x": (5, 1, 3),
         "h": (layers[0], 1, 4),
@@ -92,7 +93,7 @@ def test_states_of_unlike_layers_are_refused(layers: list[int]) -> None:
 @pytest.mark.parametrize("short", ["weight", "bias", "running_mean", "running_var"])
 @pytest.mark.parametrize("operator", ["native_batch_norm", "_native_batch_norm_legit_no_training"])
 def test_statistics_of_fewer_channels_are_refused(operator: str, short: str) -> None:
-    """PyTorch reads beyond them."""
+    """PyTorch reads beyond the end of the statistics."""
     names = ("weight", "bias", "running_mean", "running_var")
     shapes = {"x": (2, 3), **dict.fromkeys(names, (3,))}
     training = [False] * (operator == "native_batch_norm")
@@ -140,7 +141,7 @@ def test_steps_of_recurrent_layers_count(monkeypatch: pytest.MonkeyPatch) -> Non
     gru = node("y", "aten.gru.input", x, h, [w, u, v, u], False, 2, 0.0, False, False, False)
     text = program(gru, node("z", "item", {"of": "y"}, 0), shapes=shapes)
     Program.parsed(text, "the file")
-    # Five steps of two layers.
+    # Five steps of two layers make ten values.
     monkeypatch.setattr(verify, "MOST_VALUES", 9)
     refused(text, "y is one too many")
 
@@ -158,7 +159,8 @@ BEGIN = b'{"format":"tacit-program","version":7,"more":'
     ],
 )
 def test_what_is_no_constant_is_bounded(more: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In memory it would be up to thirty times as large, so it is counted before it is read."""
+    """Parsed content takes up to thirty times the memory of the text, so its size is checked before
+    parsing."""
     content = import_module("tacit.compilation.format")
     monkeypatch.setattr(content.json, "loads", lambda *_, **__: pytest.fail("it was read"))
     monkeypatch.setattr(content, "MOST_BARE", 2000)
@@ -175,7 +177,7 @@ def test_data_of_constants_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> N
     )
     monkeypatch.setattr(content, "MOST_BARE", 2000)
     assert Program.parsed(text, "the file").text == text
-    # Of more constants than there can be, as many as there can.
+    # Constants beyond the permitted number count as other content.
     monkeypatch.setattr(content, "MOST_NODES", 0)
     refused(text, "beside its public constants")
 
@@ -184,7 +186,7 @@ def test_wide_characters_are_not_read() -> None:
     refused(BEGIN + b'"\xf0\x9f\x98\x80' + b"a" * 100 + b'"}', "is not a compiled program")
 
 
-# Errors of others
+# Errors of PyTorch
 # ----------------------------------------------------------------------------
 
 
@@ -204,13 +206,13 @@ def test_names_are_not_numbered_beyond_what_python_reads(kind: str) -> None:
     ],
 )
 def test_what_is_necessary_has_its_place(operator: str, named: dict[str, Any]) -> None:
-    """What goes through a program looks for it there."""
+    """Code that walks a program expects required arguments at their positions."""
     text = program(node("y", f"aten.{operator}.default", **named), shapes={"x": (1, 1, 4, 4)})
     refused(text, "self is a named argument")
 
 
 def test_what_runs_into_an_error_of_pytorch_ends_in_one_of_tacit() -> None:
-    """By shapes alone it may be."""
+    """The shapes alone permit this program."""
     text = program(
         node("y", "aten.embedding.default", {"of": "c"}, {"of": "places"}),
         constants={"c": torch.rand(4, 2), "places": torch.tensor([7])},

@@ -1,4 +1,4 @@
-"""Operators of programs with arguments of any kind: none ends the process, however it is called."""
+"""Program operators with arguments of any kind: no call crashes the process."""
 
 import json
 import subprocess
@@ -9,10 +9,10 @@ import pytest
 
 from tacit.compilation.allowlist import by_name
 
-#: Processes: each goes through as many operators.
+#: Processes; each handles an equal part of the operators.
 BATCHES = 6
 
-#: Seconds that one takes at most.
+#: Most seconds that one process takes.
 MOST_SECONDS = 240
 
 
@@ -31,5 +31,5 @@ def test_no_operator_ends_the_process(batch: int) -> None:
     *called, last = ended.stdout.splitlines()
     assert ended.returncode == 0, f"{last}: {ended.returncode}, {ended.stderr[-2000:]}"
     assert called == names
-    # Arguments of any kind are seldom right; if none were, this would look at nothing.
+    # Arguments of any kind are seldom valid. If none were, this test would check nothing.
     assert json.loads(last)["carried out"] > len(names)

@@ -1,5 +1,5 @@
-"""Intervals: proved, so nothing that a protocol computes lies outside of them; and the widths that
-follow."""
+"""Proved intervals contain every number that a protocol computes; and the widths that follow from
+them."""
 
 import math
 import warnings
@@ -28,7 +28,7 @@ IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
 class Everything(nn.Module):
-    """An operator of each rule, one behind the other."""
+    """A chain of operators, one for each rule."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,8 @@ class Everything(nn.Module):
 
 
 def at_ends(draft: Draft, low: float, high: float) -> Draft:
-    """With that promised of its input, and weights as programs have them."""
+    """Sets the promised interval of the draft's input, and rounds weights as programs store
+    them."""
     improve(draft)
     draft.weights = {name: value.float().double() for name, value in draft.weights.items()}
     (name,) = draft.examples
@@ -53,7 +54,7 @@ def at_ends(draft: Draft, low: float, high: float) -> Draft:
 
 
 def found_outside(draft: Draft, x: torch.Tensor) -> list[str]:
-    """The nodes whose numbers are outside of their intervals, in the integers of the parties."""
+    """Returns the nodes with numbers outside their intervals, in the parties' integers."""
     by_name = {node.name: ends for node, ends in intervals(draft).items()}
     program, weights, scale = Program.of(draft), of_draft(draft), draft.scale
 
@@ -81,8 +82,8 @@ def found_outside(draft: Draft, x: torch.Tensor) -> list[str]:
 @pytest.mark.parametrize("module", [Everything(), Residual()], ids=["everything", "residual"])
 def test_no_number_is_outside(module: nn.Module, bits: int) -> None:
     draft = at_scale(at_ends(of_module(normalised(module), (IMAGES,), {}), -2.0, 1.5), bits)
-    # As far as inputs may go, everywhere, and at the signs that make the first layer's sums
-    # greatest.
+    # Random signs at the limits of the promise, each limit everywhere, and the signs that make the
+    # first layer's sums largest.
     ends = torch.where(torch.rand(IMAGES.shape) < 0.5, -2.0, 1.5)
     for x in (
         ends,
@@ -119,7 +120,7 @@ def test_saturated_functions_bound_whatever_comes() -> None:
     draft = of_module(Saturated().eval(), (IMAGES,), {})
     improve(draft)
     assign_widths(draft)
-    # From about −0.5 to 0.5, and a little more.
+    # The argument ranges from about −0.5 to 0.5, and a little more.
     assert [node.meta["width"] for node in draft.graph.nodes if "relu" in node.name] == [17]
 
 
@@ -140,8 +141,8 @@ def test_a_width_is_right_at_its_end_and_as_small_as_can_be(
     draft = at_scale(at_ends(RECTIFIED.copy(), low, high), bits)
     assign_widths(draft)
     (width,) = [node.meta["width"] for node in draft.graph.nodes if node.name == "relu"]
-    # Four units at each end, for the rounding of what comes in, and as many for what it is compared
-    # with.
+    # Four units at each end for the rounding of the input, and as many for the number that it is
+    # compared with.
     most = high + 8 * 2.0**-bits
     assert most < 2.0 ** (width - 17) or width == LEAST
     assert width == LEAST or 2.0 ** (width - 18) <= most * (1 + 1e-6)
@@ -184,12 +185,12 @@ def test_uniform_widths_tell_one_number() -> None:
     assert all(node.meta["interval"] is None for node in draft.graph.nodes)
 
 
-# What uses them
+# Uses of intervals
 # ----------------------------------------------------------------------------
 
 
 def compiled() -> tuple[Program, Weights]:
-    """With calibration, so that widths are proved."""
+    """Compiles with calibration, so that widths are proved."""
     return tacit.compile(normalised(Residual()), IMAGES, calibrate=IMAGES.repeat(2, 1, 1, 1))
 
 

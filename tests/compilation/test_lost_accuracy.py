@@ -1,5 +1,8 @@
-"""Networks that tell digits apart lose no accuracy when they are compiled, on images that no scale
-was chosen on; and what programs send is never more."""
+"""Networks that classify digits lose no accuracy by compilation, on images that were not used to
+choose scales.
+
+Their programs never send more than their models.
+"""
 
 import functools
 from typing import Any
@@ -23,7 +26,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 class Averaging(nn.Module):
-    """Convolutions with normalisation before and behind, a skip connection, and an average over the
+    """Convolutions with normalisation before and after, a skip connection, and an average over the
     image."""
 
     def __init__(self) -> None:
@@ -42,7 +45,7 @@ class Averaging(nn.Module):
 
 @functools.cache
 def trained(make: type[nn.Module]) -> nn.Module:
-    """After a few passes through the images."""
+    """Trains the network for a few passes through the images."""
     torch.manual_seed(5)
     module = make()
     images, labels = for_training()
@@ -64,7 +67,7 @@ def test_digits_lose_no_accuracy(
     module = trained(make)
     images, labels = for_training()
     tested, right = held_out()
-    # The program takes all that is tested at once, so calibration data are as many.
+    # The program takes all tested images at once, so the calibration batch has the same size.
     count = len(tested)
     named: dict[str, Any] = {"calibrate": images[:count], "labels": labels[:count]}
     program, weights = tacit.compile(module, tested, **(named if is_calibrated else {}))
@@ -94,7 +97,7 @@ def test_digits_take_fewer_bytes(
 def classes(
     program: Program, weights: Weights, x: torch.Tensor, setting: dict[str, Any]
 ) -> torch.Tensor:
-    """What a program says that images are."""
+    """Returns the classes that a program gives to images."""
 
     def run() -> torch.Tensor | None:
         party = tacit.session().party
@@ -107,8 +110,8 @@ def classes(
 
 @pytest.mark.parametrize("is_calibrated", [True, False])
 def test_a_layer_with_its_relu_sends_no_more_payload(is_calibrated: bool) -> None:
-    # Not even of so little, where the bytes beside it tell most: frames carry the name of their
-    # operation.
+    # This holds even for so small a layer, where message overhead dominates. Frames carry the name
+    # of their operation, which is not counted.
     module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()).eval()
     x = torch.rand(1, 1, 8, 8)
     program, weights = tacit.compile(module, x, calibrate=x if is_calibrated else None)

@@ -1,5 +1,8 @@
-"""One truncation for layers that stand behind one another: where that is proved to be right, and
-nowhere else, how exact it is, and that it is never dearer."""
+"""One truncation for several consecutive layers.
+
+Truncations are merged only with a proof. The tests check the precision, and that the cost never
+rises.
+"""
 
 import json
 import random
@@ -31,17 +34,17 @@ IMAGES = torch.randn(6, 3, 6, 6, generator=torch.Generator().manual_seed(5))
 
 
 def kept(program: Program) -> list[int]:
-    """Fraction bits of what is not truncated."""
+    """Returns the fraction bits of each result that is not truncated."""
     return [step.scale for step in inspect(program, []).steps if step.scale is not None]
 
 
 def without(program: Program) -> Program:
-    """The same with all truncations."""
+    """Returns the program with all truncations restored."""
     return changed(program, scale=None)
 
 
 def cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
-    """Rounds, and bytes of the party that sends most."""
+    """Returns the rounds, and the bytes of the party that sends most."""
     found = tacit.launch(metered, program, **setting)
     return max(each.rounds for each in found), max(each.bytes_sent for each in found)
 
@@ -76,14 +79,14 @@ def test_a_chain_is_truncated_once(name: str, setting: dict[str, Any]) -> None:
     merged, (program, weights) = CHAINS[name][1], chained(name)
     assert len(kept(program)) == merged
     found = run(program, weights.values, IMAGES[:2], setting).to(torch.float64)
-    # One truncation, at most a unit off; averages round their public factors besides.
+    # One truncation is off by at most one unit. Averages also round their public factors.
     units = 2 if name == "thirds" else 1
     torch.testing.assert_close(
         found, exact(program, weights.values, IMAGES[:2]), rtol=0, atol=units * 2.0**-program.scale
     )
     (rounds, sent), (before, more) = cost(program, setting), cost(without(program), setting)
-    # Each truncation has a round behind that of its product; between two parties what they compare
-    # of all steps at the end may take it, where no message is left that it rides on.
+    # Each truncation takes a round after that of its product. Between two parties, the final check
+    # of all steps may take that round if no message is left to carry it.
     assert rounds == before - merged if setting is THREE else rounds <= before
     assert sent < more
 
@@ -117,7 +120,7 @@ def test_a_relu_behind_a_chain_starts_beside_its_truncation(setting: dict[str, A
 
 
 class Function(nn.Module):
-    """Of two layers and an input."""
+    """A function of two layers and an input."""
 
     def __init__(self, function: Any, inner: int = 4) -> None:
         super().__init__()
@@ -151,8 +154,13 @@ def test_others_are_truncated(function: Any, inner: int) -> None:
 
 
 def chain(greatest: float, factors: tuple[float, float], bits: int = 16) -> Draft:
-    """Two layers of one number, whose input has that magnitude at most, with
-    so many fraction bits."""
+    """Two layers on one number.
+
+    Args:
+        greatest: The largest magnitude of the input.
+        factors: The weights of the layers.
+        bits: The fraction bits of numbers.
+    """
     module = nn.Sequential(*(nn.Linear(1, 1, bias=False) for _ in factors))
     with torch.no_grad():
         for layer, factor in zip(module, factors, strict=True):
@@ -166,7 +174,7 @@ def chain(greatest: float, factors: tuple[float, float], bits: int = 16) -> Draf
     return draft
 
 
-#: Words of a product of three numbers of 16 fraction bits are below 2^62 where it is below this.
+#: If a product of three numbers with 16 fraction bits is below this, its words are below 2^62.
 LIMIT = 2.0**14
 
 
@@ -177,7 +185,7 @@ LIMIT = 2.0**14
         (0.99 * LIMIT, (1.0, 2.0), 2),
         (0.99 * LIMIT, (2.0, 1.0), 2),
         (0.99 * LIMIT, (2.0, 0.5), 1),
-        # The rounding of what comes before counts too.
+        # The rounding of the input counts too.
         (LIMIT - 2.0**-16, (1.0, 1.0), 2),
     ],
 )
@@ -188,7 +196,7 @@ def test_one_bit_more_than_a_word_holds_is_too_many(
     assert truncations(draft.graph) == left
     assert truncations(draft.graph, merged=False) == 2
     program = Program.of(draft)
-    # As float32 has them.
+    # The input as float32 represents it.
     within = greatest * (1 - 2.0**-20)
     x = torch.tensor([[within], [-within]])
     wanted = x * factors[0] * factors[1]
@@ -198,7 +206,8 @@ def test_one_bit_more_than_a_word_holds_is_too_many(
 
 
 def test_too_many_fraction_bits_are_too_many() -> None:
-    # Of 20 bits a product of three has 60, which a product may have; of 21 it has 63.
+    # With 20 fraction bits a product of three numbers has 60, which is permitted; with 21 it has
+    # 63.
     assert [truncations(chain(0.5, (0.5, 0.5), bits).graph) for bits in (20, 21)] == [1, 2]
 
 
@@ -206,7 +215,7 @@ def test_what_nobody_promised_is_truncated_as_usual() -> None:
     draft = chain(1.0, (1.0, 1.0))
     program, weights = Program.of(draft), of_draft(draft)
     assert len(kept(program)) == 1
-    # As a word with the fraction bits of all three it would be 2^64.
+    # With the fraction bits of all three factors, its word would be 2^64.
     far = torch.full((2, 1), 2.0**16)
 
     def shown() -> Any:
@@ -235,7 +244,7 @@ def test_a_public_input_is_right_too() -> None:
 def test_nothing_is_merged_without_a_proof() -> None:
     module = normalised(nn.Sequential(nn.Flatten(), nn.Linear(108, 20), nn.Linear(20, 7)))
     assert kept(tacit.compile(module, IMAGES[:2])[0]) == []
-    # Between which numbers values were proved to lie is not told then.
+    # With uniform widths the proved intervals are not recorded.
     assert kept(tacit.compile(module, IMAGES[:2], calibrate=IMAGES, widths="uniform")[0]) == []
 
 
@@ -244,7 +253,7 @@ def test_nothing_is_merged_without_a_proof() -> None:
 
 
 class Drawn(nn.Module):
-    """Layers one behind another, some of which two use."""
+    """Consecutive layers; some are used twice."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -280,7 +289,7 @@ def drawn(seed: int) -> tuple[nn.Module, Program, Weights]:
     return module, *tacit.compile(module, IMAGES[:2], calibrate=IMAGES)
 
 
-#: Of models that are drawn.
+#: Seeds of the drawn models.
 SEEDS = range(6)
 
 
@@ -293,8 +302,7 @@ def test_models_are_right_and_no_dearer(seed: int, setting: dict[str, Any]) -> N
     )
     with torch.no_grad():
         wanted = module(IMAGES[:2])
-    # Weights are rounded in both alike; what is truncated less often is no less exact, but for
-    # chance.
+    # Weights are rounded alike in both. Fewer truncations give equal precision, up to chance.
     errors = [
         float((each - wanted).square().sum() / wanted.square().sum()) for each in (merged, apart)
     ]
@@ -309,7 +317,7 @@ def test_random_models_have_chains() -> None:
     assert sum(map(bool, found)) >= 3, found
 
 
-# What is told
+# Reports
 # ----------------------------------------------------------------------------
 
 

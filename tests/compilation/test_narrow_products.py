@@ -1,5 +1,7 @@
-"""Products by their lowest bits alone: where they are proved to be narrow, and nowhere else, and
-that results are right up to the limit."""
+"""Products computed from their lowest bits alone.
+
+Products are narrow only with a proof. The tests check that results are right up to the limit.
+"""
 
 import json
 import random
@@ -37,7 +39,7 @@ IMAGES = torch.randn(4, 8, 6, 6, generator=torch.Generator().manual_seed(5))
 
 
 def narrow(program: Program) -> list[bool]:
-    """Whether each layer's products are."""
+    """Returns whether each layer's products are narrow."""
     layers = ("linear", "conv2d", "tacit.affine", "tacit.rectified_affine")
     return [
         step.narrow is not None for step in inspect(program, []).steps if step.operator in layers
@@ -45,12 +47,12 @@ def narrow(program: Program) -> list[bool]:
 
 
 def without(program: Program) -> Program:
-    """The same with whole products."""
+    """Returns the program with full-width products."""
     return changed(program, narrow=0)
 
 
 def cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
-    """Rounds, and bytes of all parties."""
+    """Returns the rounds, and the bytes of all parties."""
     found = tacit.launch(metered, program, **setting)
     return max(each.rounds for each in found), sum(each.bytes_sent for each in found)
 
@@ -58,7 +60,7 @@ def cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
 # The limit
 # ----------------------------------------------------------------------------
 
-#: Products that a result is a sum of, and results that an output has, where narrow products pay.
+#: The number of products per result, and of rows, from which narrow products pay.
 DEEP, ROWS = narrow_products.LEAST, narrow_products.LEAST_ROWS
 
 
@@ -71,8 +73,17 @@ def layer(
     offset: float = 0.0,
     bits: int = 16,
 ) -> Draft:
-    """A linear layer whose sums have that magnitude at most, with so many fraction bits; then
-    others."""
+    """A linear layer with bounded sums, followed by other layers.
+
+    Args:
+        greatest: The largest magnitude of the sums.
+        behind: The layers that follow.
+        deep: The number of products per result.
+        rows: The number of rows.
+        outputs: The number of outputs.
+        offset: The value of the bias.
+        bits: The fraction bits of numbers.
+    """
     linear = nn.Linear(deep, outputs)
     with torch.no_grad():
         linear.weight.fill_(1.0)
@@ -90,7 +101,7 @@ def layer(
     return draft
 
 
-#: Words of a product of two numbers of 16 fraction bits are below 2^49 where it is below this.
+#: If a product of two numbers with 16 fraction bits is below this, its words are below 2^49.
 LIMIT = 2.0**17
 
 
@@ -100,7 +111,7 @@ LIMIT = 2.0**17
     ("greatest", "offset", "bits", "is_narrow"),
     [
         (LIMIT * (1 - 2.0**-10), 0.0, 16, True),
-        # What is added counts, whether before or after the truncation.
+        # The bias counts, whether it is added before or after the truncation.
         (LIMIT / 2 - 1, LIMIT / 4 - 1, 16, True),
         (LIMIT / 2, -LIMIT / 2, 16, False),
         (LIMIT - 2.0**-16, 0.0, 16, False),
@@ -121,7 +132,7 @@ def test_up_to_the_limit(
     draft = layer(greatest, *behind, offset=offset, bits=bits)
     program, weights = Program.of(draft), of_draft(draft)
     assert narrow(program) == [is_narrow]
-    # As float32 has them.
+    # The input as float32 represents it.
     x = torch.full((ROWS, DEEP), greatest / DEEP * (1 - 2.0**-20))
     x[::2] *= -1
     x[3] *= torch.linspace(-1, 1, DEEP)
@@ -131,14 +142,14 @@ def test_up_to_the_limit(
 
 
 def test_more_would_be_wrong() -> None:
-    """The limit is one: without the proof results are not right."""
+    """The limit is tight: without the proof, results beyond it are wrong."""
     draft = layer(LIMIT * 8)
     for node in draft.graph.nodes:
         node.meta["narrow"] = 32 if node.target is torch.ops.aten.linear.default else 0
     x = torch.full((ROWS, DEEP), 7.9 * LIMIT / DEEP)
     found = run(Program.of(draft), of_draft(draft), x, THREE)
     assert (found.abs() - 7.9 * LIMIT).abs().max() > LIMIT
-    # The reference says so.
+    # The reference warns of it.
     with pytest.warns(tacit.RangeWarning, match="as a word, where less than 2.49 is right"):
         run(
             Program.of(draft),
@@ -216,7 +227,7 @@ def test_few_filters_are_no_tiles(filters: int, groups: int) -> None:
 
 
 class Rooted(nn.Module):
-    """A layer of inverse roots, which have eight fraction bits more than other numbers."""
+    """A layer of inverse roots, which have eight more fraction bits than other numbers."""
 
     def __init__(self, factor: float) -> None:
         super().__init__()
@@ -238,7 +249,7 @@ def test_what_has_more_fraction_bits_than_was_thought_is_whole(factor: float) ->
     torch.testing.assert_close(
         run(program, weights.values, x, THREE), wanted, rtol=2.0**-14, atol=0
     )
-    # Nor is it so where somebody has said it.
+    # A program that claims narrow products here gives the right result too.
     content = json.loads(program.text)
     (node,) = (each for each in content["nodes"] if each["operator"] == "aten.linear.default")
     assert node["narrow"] == 0
@@ -258,7 +269,7 @@ def test_a_layer_of_inverse_roots_is_truncated() -> None:
 
 
 class Cancelled(nn.Module):
-    """A layer of secret numbers and one of public ones, which cancel, but for little."""
+    """A layer of secret numbers and one of public numbers that almost cancel."""
 
     def __init__(self, constant: float) -> None:
         super().__init__()
@@ -298,7 +309,7 @@ FACTOR = 2.0**20
 
 
 def guarded() -> tuple[Program, Weights]:
-    """Two layers whose guards, and not the intervals of their inputs, say how large numbers are."""
+    """Two layers whose numbers are bounded by guards and not by the intervals of their inputs."""
     module = nn.Sequential(nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, 8), nn.ReLU())
     with torch.no_grad():
         for parameter in module.parameters():
@@ -345,7 +356,7 @@ def test_a_guard_that_fails_leaves_no_result(setting: dict[str, Any]) -> None:
 
 
 def test_a_result_takes_thirteen_bits_more_and_no_round() -> None:
-    """As declared; results fill words."""
+    """The cost is as declared; the results fill whole words."""
     draft = layer(1.0, rows=1536)
     program = Program.of(draft)
     assert narrow(program) == [True]
@@ -361,14 +372,13 @@ def test_a_result_takes_thirteen_bits_more_and_no_round() -> None:
 
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it pays or not."""
+    """Makes every eligible product narrow, whether it pays or not."""
     monkeypatch.setattr(narrow_products, "LEAST", 1)
     monkeypatch.setattr(narrow_products, "LEAST_ROWS", 1)
 
 
 def drawn(seed: int) -> nn.Module:
-    """Layers of all kinds, one behind another, with and without ReLUs, some of
-    which are added up."""
+    """Layers of all kinds in sequence, with and without ReLUs; some are added up."""
     generator = random.Random(seed)
 
     class Drawn(nn.Module):
@@ -415,7 +425,7 @@ def test_models_are_as_right_as_with_whole_products(seed: int, setting: dict[str
     )
     with torch.no_grad():
         wanted = drawn(seed)(IMAGES[:2])
-    # Weights are rounded in both alike.
+    # Weights are rounded alike in both.
     errors = [
         float((each - wanted).square().sum() / wanted.square().sum()) for each in (found, whole)
     ]
@@ -423,7 +433,7 @@ def test_models_are_as_right_as_with_whole_products(seed: int, setting: dict[str
     torch.testing.assert_close(found, whole, rtol=0.01, atol=64 * 2.0**-program.scale)
 
 
-# What is told
+# Reports
 # ----------------------------------------------------------------------------
 
 

@@ -1,5 +1,5 @@
-"""Normalisation before a ReLU: each channel keeps its side of zero, and which one its owner alone
-knows."""
+"""Normalisation before a ReLU: each channel keeps one side of zero, and only the model's owner
+knows which side."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from tacit.compilation.weights import Weights
 from tacit.errors import MisuseError, RangeError
 
 IMAGES = torch.rand(4, 40, 6, 6, generator=torch.Generator().manual_seed(1))
-#: What inputs may be proves far more than sums of layers are.
+#: Makes the proved bound on inputs far larger than the sums of layers.
 IMAGES[3, 0, 0, 0] = 64.0
 
 SETTINGS: list[dict[str, Any]] = [
@@ -31,8 +31,8 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 class Dense(nn.Module):
-    """A layer of a dense block: what is normalised is used beside, so no layer
-    before can take it."""
+    """A layer of a dense block. The normalised value is also used elsewhere, so no earlier layer
+    can absorb the normalisation."""
 
     def __init__(self, factors: list[float]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Dense(nn.Module):
         return torch.cat([x, self.second(torch.relu(self.norm(x)))], 1)
 
 
-#: So large that no layer after it needs more digits.
+#: Factors so large that no later layer needs more digits.
 MIXED = [1.7, -2.9, 1.4, -1.3]
 
 
@@ -102,7 +102,7 @@ def test_a_guard_of_it_fails_beyond() -> None:
 
 def test_a_tolerance_is_of_the_numbers_of_the_model() -> None:
     class Large(nn.Module):
-        """A ReLU of numbers that are 64 times those that are kept."""
+        """A ReLU of numbers 64 times as large as those that are kept."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -117,7 +117,7 @@ def test_a_tolerance_is_of_the_numbers_of_the_model() -> None:
             return self.layer(torch.relu(self.norm(x)))
 
     x = torch.linspace(-0.0625, 0.0625, 32).reshape(1, 2, 4, 4)
-    # What is near zero is found on the wrong side, where low bits are dropped.
+    # Near zero, dropped low bits can give the wrong side.
     images, tolerance = torch.cat([x, x.flip(1)]), 2.0**-4
     program, weights = tacit.compile(Large(), images, calibrate=images, tolerance=tolerance)
     assert sides(program)
@@ -146,7 +146,7 @@ def test_no_more_is_sent_than_by_a_relu() -> None:
         x = tacit.share(torch.linspace(-2, 2, 500).reshape(5, 100), owner=0)
         below = tacit.share(torch.tensor([[True], [False], [True], [True], [False]]), owner=1)
         spent = []
-        # The first one finds the other parties elsewhere.
+        # The first call may wait for the other parties, so it is not counted.
         for function in (torch.relu, torch.relu, lambda x: torch.ops.tacit.one_sided(x, below)):
             before = current.meter.total
             function(x)
@@ -170,7 +170,7 @@ EDGES = torch.tensor(
 def test_edges_and_random_numbers(setting: dict[str, Any]) -> None:
     random = torch.randn(2000, generator=torch.Generator().manual_seed(5)) * 2.0**12
     x = torch.cat([EDGES, random]).to(torch.float64)
-    # As they are encoded.
+    # Round as the encoding does.
     x = (x * 2**16).round() / 2**16
     which = torch.rand(2, len(x), generator=torch.Generator().manual_seed(6)) < 0.5
     which[1] = ~which[0]

@@ -1,5 +1,5 @@
-"""Nothing that a file of ONNX holds does harm: what it asks for is bounded, and what it names stays
-inside of its folder."""
+"""Hostile ONNX files do no harm: the resources they ask for are bounded, and the paths they name
+stay inside their folder."""
 
 import random
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_what_is_computed_of_constants_is_bounded(node: Any, tmp_path: Path) -> 
 
 
 def test_functions_that_grow_are_counted(tmp_path: Path) -> None:
-    """Sixty lines that ask for 2^60 operators."""
+    """Sixty nested functions that expand to 2^60 operators."""
     imports = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
     made = model(
         [helper.make_node("f0", ["x"], ["y"], domain="own")],
@@ -133,7 +133,7 @@ def test_names_are_quoted(tmp_path: Path) -> None:
 
 
 def fuzzed() -> Any:
-    """A model with a bit of everything that files can have."""
+    """A model with most features that files can have."""
     nodes = [
         helper.make_node("Conv", ["x", "w", "b"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
         helper.make_node("Shape", ["c"], ["shape"]),
@@ -156,7 +156,7 @@ def fuzzed() -> Any:
 
 
 def test_mutated_files(tmp_path: Path) -> None:
-    """Nothing but errors of tacit, whatever bytes a file has; where it loads, it can be used."""
+    """Mutated files end in errors of tacit. If one loads, it can be used."""
     whole = fuzzed().SerializeToString()
     assert load(whole, tmp_path).module(torch.ones(1, 1, 4, 4)).shape == (1, 32)
     draw = random.Random(13)

@@ -1,4 +1,4 @@
-"""Models that PyTorch writes as ONNX give the same numbers when they are read."""
+"""Models that PyTorch exports to ONNX give the same numbers after import."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tacit.errors import MisuseError
 
 
 def read(module: nn.Module, inputs: tuple[Any, ...], folder: Path, opset: int = 20) -> Imported:
-    """Through a file."""
+    """Exports the module to a file and imports it."""
     path = folder / "model.onnx"
     torch.onnx.export(
         module.eval(),
@@ -37,7 +37,8 @@ def read(module: nn.Module, inputs: tuple[Any, ...], folder: Path, opset: int = 
 
 
 def same(module: nn.Module, inputs: tuple[Any, ...], folder: Path, opset: int = 20) -> Imported:
-    """Holds what was read against the model: by itself, and as `torch.export` traces it."""
+    """Checks the imported module against the original, both directly and as traced by
+    `torch.export`."""
     imported = read(module, inputs, folder, opset)
     with torch.no_grad():
         wanted = module(*inputs)
@@ -53,7 +54,7 @@ def same(module: nn.Module, inputs: tuple[Any, ...], folder: Path, opset: int = 
 
 
 def lenet() -> nn.Module:
-    """LeCun's, with maxima."""
+    """LeCun's network, with max pooling."""
     return nn.Sequential(
         nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
@@ -73,7 +74,7 @@ def test_lenet(opset: int, tmp_path: Path) -> None:
 
 
 class Numbers(nn.Module):
-    """Numbers of a formula, learned ones, and a mask."""
+    """A model with constants of a formula, learned scalars, and a mask."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +92,7 @@ def test_what_is_public(tmp_path: Path) -> None:
     imported = same(model, (x,), tmp_path)
     assert "temperature" in imported.public
     assert sorted(each.numel() for each in imported.module.parameters()) == [1, 4, 16]
-    # The mask is no weight, for those who trace the module either.
+    # The mask must not be a weight for the tracer either.
     assert not list(imported.module.buffers())
     constants = torch.export.export(imported.module, (x,)).constants
     assert [tuple(each.shape) for each in constants.values()] == [(4, 4)]
@@ -100,7 +101,7 @@ def test_what_is_public(tmp_path: Path) -> None:
     assert torch.equal(kept.module.temperature, model.temperature)
     torch.testing.assert_close(kept.module(x), model(x))
     operators = [str(node.target) for node in torch.export.export(kept.module, (x,)).graph.nodes]
-    # Nothing is taken apart that PyTorch has whole.
+    # Operators that PyTorch has as a whole are not decomposed.
     assert [name.split(".")[1] for name in operators if name.startswith("aten")] == [
         "linear", "mul", "add", "gelu", "mul", "reshape", "prelu", "add", "softmax", "div",
     ]  # fmt: skip
@@ -115,7 +116,7 @@ def test_numbers_are_kept_secret_by_name(tmp_path: Path) -> None:
         program, weights = tacit.compile(
             tmp_path / "model.onnx", secret=secret, progress=told.append
         )
-        # Its owner's alone, or in the file that all have.
+        # The number is in its owner's weights only, or in the program that all parties have.
         numbers = [float(each) for each in weights.values.values() if each.numel() == 1]
         assert (pytest.approx(2.6) in numbers) == bool(secret)
         assert (str(model.temperature.item()) in program.text.decode()) != bool(secret)
@@ -155,7 +156,7 @@ def test_bert_layer(tmp_path: Path) -> None:
 
 
 class Mixed(nn.Module):
-    """Layers that models have less often."""
+    """Layers that are less common in models."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,14 +181,14 @@ class Mixed(nn.Module):
 def test_less_usual_layers(tmp_path: Path) -> None:
     torch.manual_seed(0)
     imported = same(Mixed(), (torch.randn(2, 3, 5, 6),), tmp_path)
-    # Biases that are still zero are weights as others are.
+    # Biases that are still zero are ordinary weights.
     held = {name: tuple(each.shape) for name, each in imported.module.named_parameters()}
     assert held["instance_bias"] == (8,)
     assert held["final_bias"] == (6,)
 
 
 def torchvision_model(name: str) -> nn.Module:
-    """With statistics that are not trivial."""
+    """A torchvision model with non-trivial statistics."""
     model = models.get_model(name, weights=None, num_classes=10)
     for each in model.modules():
         if isinstance(each, nn.BatchNorm2d):
@@ -204,7 +205,7 @@ def test_torchvision(name: str, tmp_path: Path) -> None:
 
 
 def bert() -> nn.Module:
-    """Two layers, of embeddings that are given."""
+    """Two BERT layers that take embeddings as input."""
     settings = transformers.BertConfig(
         hidden_size=32,
         num_attention_heads=4,
@@ -226,7 +227,7 @@ def bert() -> nn.Module:
 
 
 def network(name: str) -> tuple[nn.Module, torch.Tensor]:
-    """One of those that are compiled from both formats, and an input."""
+    """Returns one of the models that are compiled from both formats, and an input."""
     torch.manual_seed(0)
     if name == "lenet":
         return lenet(), torch.randn(1, 1, 28, 28)
@@ -247,11 +248,10 @@ def network(name: str) -> tuple[nn.Module, torch.Tensor]:
     ],
 )
 def test_programs_are_alike_by_export_and_by_onnx(name: str, tmp_path: Path) -> None:
-    """As many rounds, about as many bytes, and results that are equally near."""
+    """Both formats need equal rounds, about equal bytes, and are equally precise."""
     model, x = network(name)
     read(model, (x,), tmp_path)
-    # At the usual scale: one that is chosen for a few inputs tells their classes, not their
-    # numbers.
+    # The usual scale is used. A scale chosen on few inputs preserves classes, not numbers.
     exported, imported = tacit.compile(model, x), tacit.compile(tmp_path / "model.onnx", x)
 
     def run() -> list[tuple[torch.Tensor, int, int]]:
@@ -276,7 +276,7 @@ def test_programs_are_alike_by_export_and_by_onnx(name: str, tmp_path: Path) -> 
 
 
 def test_steps_have_the_names_of_the_files_nodes(tmp_path: Path) -> None:
-    # Names may be missing, equal, those of attributes, or hold anything.
+    # Names may be missing, duplicated, those of attributes, or any text.
     names = [
         "/block/Relu",
         "",
@@ -308,7 +308,7 @@ def test_steps_have_the_names_of_the_files_nodes(tmp_path: Path) -> None:
     "name", ["class", "lambda", "None", "self", "forward", "__class__", "1", "w\n", "ä"]
 )
 def test_names_that_python_keeps_for_itself_are_names(name: str, tmp_path: Path) -> None:
-    # What is traced is written as Python.
+    # The traced module is written as Python source.
     nodes = [
         helper.make_node("Mul", ["x", name], ["import"], name=name),
         helper.make_node("Add", ["import", "x"], ["y"], name="import"),

@@ -1,4 +1,4 @@
-"""ONNX's own tests of single nodes pass, all but those that are listed with their reason."""
+"""ONNX's own tests of single nodes pass, except those listed with a reason."""
 
 import random
 from collections import Counter
@@ -15,9 +15,9 @@ from tacit.compilation.importers import onnx as importer
 from tacit.compilation.importers.onnx.table import OPERATORS
 from tacit.errors import TacitError
 
-#: The version of ONNX that the list was made with, and how many of its tests pass of those that are
-#: about an operator, and of those that are about what an operator can be made of; and how many
-#: operators that makes.
+#: The version of ONNX that the list was made with; the number of its tests that pass, without and
+#: with expanded tests of what an operator can be composed of; and the number of operators that
+#: these cover.
 VERSION, PASSING, KINDS = "1.23.2", {False: 1050, True: 376}, 160
 
 
@@ -33,7 +33,7 @@ def listed() -> set[str]:
 
 @pytest.mark.parametrize("expanded", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_nodes(expanded: bool, cases: list[Any], listed: set[str], tmp_path: Path) -> None:
-    """Neither a gap that is not listed nor a listed one that passes goes unnoticed."""
+    """Detects gaps that are not listed, and listed gaps that pass."""
     import onnx
 
     tried = [case for case in cases if ("_expanded" in case.name) == expanded]
@@ -46,7 +46,7 @@ def test_nodes(expanded: bool, cases: list[Any], listed: set[str], tmp_path: Pat
         assert not wrong, "these pass: run tests/compilation/onnx_survey.py"
         assert listed <= {case.name for case in cases}
     assert len(passed) >= PASSING[expanded]
-    # Expanded tests are of other operators than their names say.
+    # Expanded tests cover other operators than their names say.
     kinds = Counter(onnx_nodes.operator(case) for case in passed)
     assert expanded or len(kinds) >= KINDS
     assert kinds.keys() <= OPERATORS.keys()
@@ -58,7 +58,8 @@ def test_nothing_is_listed_twice() -> None:
     assert max(counts.values()) == 1
 
 
-#: Where numbers break: at the ends of types, about nothing, and at sizes that fit no memory.
+#: Numbers at which code tends to break: the limits of types, values around zero, and sizes that fit
+#: in no memory.
 EDGES = [
     -(1 << 63),
     -(1 << 31),
@@ -79,7 +80,7 @@ EDGES = [
 
 @pytest.mark.long
 def test_mutated_operators(cases: list[Any], listed: set[str], tmp_path: Path) -> None:
-    """Sizes, constants and attributes of any number: it loads, or tacit says why it does not."""
+    """With random sizes, constants and attributes, a model loads, or tacit says why it does not."""
     draw, refusals = random.Random(17), 0
     sound = [case for case in cases if case.name not in listed and case.model.graph.input]
     for case in draw.sample(sound, 1000):
@@ -115,7 +116,7 @@ def test_mutated_operators(cases: list[Any], listed: set[str], tmp_path: Path) -
 
 @pytest.mark.long
 def test_operators_are_traced(cases: list[Any], listed: set[str], tmp_path: Path) -> None:
-    """One test of each operator, by what `torch.export` makes of it."""
+    """Traces one test of each operator with `torch.export`."""
     seen: set[str] = set()
     for case in cases:
         kind = onnx_nodes.operator(case)

@@ -1,5 +1,4 @@
-"""Every version of ONNX's operators from the oldest that is imported to the newest, against ONNX's
-reference evaluator."""
+"""Every imported version of ONNX's operators, checked against ONNX's reference evaluator."""
 
 import re
 from pathlib import Path
@@ -10,13 +9,13 @@ import pytest
 from onnx_opsets import NONE, OTHER, REFUSED, RIGHT, UNKNOWN
 from test_onnx_nodes import VERSION
 
-#: How often each of these came of ONNX's tests of single nodes at all versions of their operators,
-#: with that version of ONNX, whose newest operators are of opset 28; and of how many operators one
-#: is right at least.
+#: The number of each outcome over ONNX's tests of single nodes at all versions of their operators,
+#: with that version of ONNX, whose newest operators are of opset 28; and the number of operators
+#: with at least one agreeing result.
 COUNTS = {RIGHT: 3025, REFUSED: 964, NONE: 565, UNKNOWN: 80, OTHER: 32}
 KINDS = 163
 
-#: Why something is otherwise, by the test's name, and how often that is.
+#: Why results differ, by the test's name, and how often.
 EXPLAINED = {
     r"_bf16 ": ("Values rounded to 16 bits between steps.", 18),
     r"top_k_same_values": ("Which of equals comes first is left open by PyTorch's topk.", 9),

@@ -1,4 +1,4 @@
-"""What a file of ONNX may not be is told by name, with all else that is missing."""
+"""Unsupported parts of an ONNX file are all reported together, by name."""
 
 import builtins
 from collections.abc import Callable
@@ -54,7 +54,8 @@ def test_what_has_no_shape_without_data_is_told_behind_what_is_missing(tmp_path:
         helper.make_node("Gelu", ["x"], ["a"], name="fused", domain="com.microsoft"),
         helper.make_node("Relu", ["a"], ["b"], name="behind"),
         helper.make_node("NonZero", ["b"], ["y"], name="where"),
-        # Of shapes alone, and of constants, it is known once what is missing is there.
+        # These depend on shapes or constants only, so they are known once the missing operators are
+        # supported.
         helper.make_node("Shape", ["b"], ["s"]),
         helper.make_node("NonZero", ["s"], ["of_shapes"], name="known"),
         helper.make_node("Gelu", ["c"], ["d"], name="constant", domain="com.microsoft"),

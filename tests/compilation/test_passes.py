@@ -1,4 +1,4 @@
-"""Passes: what they promise of the graph, that numbers stay what they were, what they must leave
+"""Passes: what they guarantee about the graph, that results are unchanged, and what they must leave
 alone."""
 
 from collections import Counter
@@ -31,7 +31,7 @@ IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
 class Function(nn.Module):
-    """A function as a module, with two layers."""
+    """A function as a module with two layers."""
 
     def __init__(self, function: Callable[["Function", torch.Tensor], torch.Tensor]) -> None:
         super().__init__()
@@ -47,7 +47,8 @@ class Function(nn.Module):
 def improved(
     function: Callable[[Function, torch.Tensor], torch.Tensor], *passes: Callable[[Draft], None]
 ) -> tuple[Counter[str], Draft]:
-    """The operators that are left of a function, whose results the passes did not change."""
+    """Applies the passes to a function and checks that its results are unchanged. Returns the
+    remaining operators and the draft."""
     return of(normalised(Function(function)), IMAGES, normalise, *passes)
 
 
@@ -57,7 +58,8 @@ def of(
     *passes: Callable[[Draft], None],
     promised: tuple[float, float] | None = (-10.0, 10.0),
 ) -> tuple[Counter[str], Draft]:
-    """The same of a module."""
+    """Applies the passes to a module and checks that its results are unchanged. Returns the
+    remaining operators and the draft."""
     draft = of_module(module, (x,), {})
     if promised is not None:
         draft.intervals = dict.fromkeys(draft.examples, promised)
@@ -77,7 +79,7 @@ def test_all_passes_keep_what_a_model_gives() -> None:
     assert before["_native_batch_norm_legit_no_training"] == 4
     assert after["_native_batch_norm_legit_no_training"] == after["max_pool2d"] == 0
     assert after["adaptive_avg_pool2d"] == after["add"] == 0
-    # The pooling, the block, and what follows the sum.
+    # The pooling, the block, and the operators after the sum.
     assert after["rectified_max_pool2d"] == 1
     assert after["relu"] == 0
     assert after["conv2d"] == after["linear"] == 1
@@ -120,7 +122,8 @@ def test_sums_of_unlike_digits_stay_apart_where_more_might_leave_no_range(
 def test_layers_of_unlike_digits_stay_apart_where_more_might_leave_no_range() -> None:
     x = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(2))
     after, draft = of(normalised(Attention()), x, *PASSES, promised=None)
-    # The query has the factor of the scores in it, and a bit more for it; key and value have none.
+    # The query includes the factor of the scores, and has one more fraction bit for it. Key and
+    # value do not.
     assert after["linear"] == 2
     assert sorted(draft.weight_scales.values()) == [16, 17]
 
@@ -150,13 +153,13 @@ def test_a_normalisation_of_what_another_uses_too_stays_beside_it() -> None:
         return m.norm(y) + y
 
     left, draft = improved(function, fold_normalisation)
-    # One weight a channel.
+    # One weight per channel.
     assert left["conv2d"] == 2
     assert sorted(draft.weight_scales.values()) == [24]
 
 
 def preactivated(m: Function, x: torch.Tensor) -> torch.Tensor:
-    """A normalisation before a ReLU, of what something else uses too."""
+    """A normalisation before a ReLU, of a value that is also used elsewhere."""
     y = m.conv(x)
     return m.third(torch.relu(m.norm(y))) + y
 
@@ -167,8 +170,8 @@ def test_a_normalisation_before_a_relu_goes_into_the_layer_after_it(padding: int
     module.third = nn.Conv2d(4, 4, 1 + 2 * padding, padding=padding)
     normalised(module)
     with torch.no_grad():
-        # All that is left of the second is its offset, which is greater than zero only where no
-        # padding is.
+        # Only the offset of the second channel is left. It is greater than zero only if there is no
+        # padding.
         module.norm.weight.copy_(torch.tensor([-0.7, 0.0, 0.4, 0.9]))
         module.norm.bias[1] = -0.5 if padding else 0.5
     left, draft = of(module, IMAGES, normalise, fold_normalisation)
@@ -216,12 +219,12 @@ def test_an_average_goes_into_the_linear_layer_after_it() -> None:
     module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
     left, draft = of(normalised(module), IMAGES, normalise, fold_normalisation)
     assert left == {"sum": 1, "reshape": 1, "linear": 1}
-    # As many digits as before: 64 places are six bits.
+    # The precision is as before: 64 positions take six bits.
     assert list(draft.weight_scales.values()) == [22]
 
 
 class Gathered(nn.Module):
-    """What an averaging makes of images, and a linear layer of that."""
+    """An averaging of images, followed by a linear layer."""
 
     def __init__(self, pool: nn.Module) -> None:
         super().__init__()
@@ -308,7 +311,7 @@ def test_calibration_data_with_a_distance_are_enough_for_more_digits(
     improve(draft, (normalise, fold_normalisation))
     assert bool(list(calls(draft.graph, torch.ops.aten.sum.dim_IntList))) == has_room
     if has_room:
-        # Beside more fraction bits of all numbers there are fewer more of these.
+        # With more fraction bits for all numbers, these weights get fewer additional ones.
         at_most = at_scale(draft, 22).weight_scales
         assert max(at_most.values()) < max(draft.weight_scales.values()) + 6
 
@@ -321,7 +324,7 @@ def test_a_normalisation_stays_before_its_relu_where_more_digits_might_leave_no_
 
 
 def test_factors_take_nothing_from_the_range_that_is_left() -> None:
-    # One channel becomes smaller, and another one does not.
+    # One channel becomes smaller, another does not.
     module = Channels(nn.Linear(3, 4), (4,))
     with torch.no_grad():
         module.factor.copy_(torch.tensor([1.0, 2.0**-8, 0.5, -1.0]))
@@ -408,7 +411,7 @@ def test_a_public_factor_goes_into_the_weights() -> None:
 
 
 class Attending(nn.Module):
-    """One attention, of queries that something else may use too."""
+    """One attention. Its queries may also be used elsewhere."""
 
     def __init__(self, *, is_shared: bool, scale: float | None) -> None:
         super().__init__()
@@ -447,8 +450,8 @@ def test_a_factor_of_zero_divides_nothing() -> None:
 
 
 class Channels(nn.Module):
-    """A layer, of whose result each channel is multiplied and then shifted, as TensorFlow
-    normalises."""
+    """A layer, each channel of whose result is multiplied and then shifted, as in TensorFlow's
+    normalisation."""
 
     def __init__(self, layer: nn.Module, shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -527,7 +530,7 @@ def test_a_sum_with_a_factor_of_its_own_stays() -> None:
 
 
 class Matrices(nn.Module):
-    """A product with a matrix that is a weight, with a bias, and one with another."""
+    """A product with a matrix weight and a bias, and one with another matrix."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -548,7 +551,7 @@ def test_a_product_with_a_matrix_is_a_layer(shape: tuple[int, ...]) -> None:
 
 
 class Images(nn.Module):
-    """Images whose channels are multiplied, and shifted, where no layer is before."""
+    """Images whose channels are multiplied and shifted without a layer before them."""
 
     def __init__(self, factor: tuple[int, ...], offset: tuple[int, ...]) -> None:
         super().__init__()
@@ -649,7 +652,7 @@ def test_relu_that_is_used_otherwise_too_stays_before_the_frame() -> None:
 
 
 class Rows(nn.Module):
-    """Layer normalisation as Keras writes it, or with a step that is another."""
+    """Layer normalisation as Keras writes it, optionally with one step changed."""
 
     def __init__(self, other: str = "") -> None:
         super().__init__()
@@ -787,7 +790,7 @@ def test_a_layer_that_something_else_uses_keeps_its_activation_to_itself() -> No
     assert (left["conv2d"], left["relu"]) == (1, 2)
 
 
-# What lies otherwise than usual
+# Unusual arrangements
 # -------------------------------------------------------------------------
 
 
@@ -878,7 +881,7 @@ def test_activations_of_integers_stay_integers() -> None:
     ]
 
 
-# As many as take nothing from the range: 2^7 is less than 255.
+# The most additional bits that leave the range as it was: 2^7 is less than 255.
 @pytest.mark.parametrize(("slope", "expected"), [(1 / 255, 23), (1e-4, 24)])
 def test_weights_that_become_small_keep_their_digits(slope: float, expected: int) -> None:
     _, draft = improved(lambda m, x: m.conv(x) * slope, merge_factors)
@@ -900,7 +903,7 @@ def test_decisions_by_values_are_refused(capfd: pytest.CaptureFixture[str]) -> N
     message = r"^1 \(test_passes\.py, line \d+: module = .*\) decides by values.*torch\.where"
     with pytest.raises(MisuseError, match=message):
         of_module(module, (IMAGES,), {})
-    # PyTorch would print its graph beside the message.
+    # PyTorch would print its graph in addition to the message.
     assert capfd.readouterr() == ("", "")
 
 

@@ -1,5 +1,5 @@
-"""Programs hold no more at once than their models: neither what goes side by side, nor what is made
-one."""
+"""Programs hold no more memory at once than their models, neither with parallel steps nor with
+merged layers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ aten = torch.ops.aten
 
 
 class Branches(nn.Module):
-    """Layers on one image, of each of which hardly anything is left."""
+    """Branches on one image, each of which leaves a very small result."""
 
     def __init__(self, count: int = 8) -> None:
         super().__init__()
@@ -56,14 +56,14 @@ def test_what_is_held_while_each_step_is_carried_out() -> None:
     for node in graph.nodes:
         node.meta["value"] = Value((5,), torch.float32)
     found = held(graph)
-    # What goes in is its owner's; a comparison takes more while it is under way.
+    # The input belongs to its owner. A comparison takes more memory while it runs.
     assert [found[node] for node in (first, second, third)] == [5 + WORK * 5, 10, 10]
     assert [found[node] for node in (unused, last)] == [10, 10]
     assert most(graph) == FEW
 
 
 def _together(graph: fx.Graph, found: list[Stage]) -> list[int]:
-    """What each stage holds at once: all that was made before and is still to be used, and its
+    """Returns what each stage holds at once: earlier values that are still needed, and its
     lanes."""
     sizes = {
         node: node.meta["value"].shape[0] for node in graph.nodes if node.op == "call_function"
@@ -127,13 +127,13 @@ def test_layers_become_one_where_that_is_held_at_once_anyway(side: int, convolut
 
 
 def _memory(what: str) -> int:
-    """Of this process, in KiB: VmRSS now, VmHWM at most."""
+    """Returns this process's memory in KiB: VmRSS is the current amount, VmHWM the peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(what)).split()[1])
 
 
 def _grown(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> int:
-    """By how much a first run raises the most that this party ever had."""
+    """Returns by how much a first run raises the party's peak memory."""
     run = _ready(program, weights, x, is_eager)
     before = _memory("VmHWM")
     run()
@@ -141,12 +141,12 @@ def _grown(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) 
 
 
 def _living(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> int:
-    """What a run takes at its most, in the middle of five: how much of what a source makes ahead is
-    there at once is a matter of time."""
+    """Returns the median peak of five runs. How much of a source's stock is present at once depends
+    on timing."""
     run = _ready(program, weights, x, is_eager)
     before, highest = _memory("VmRSS"), []
     for _ in range(5):
-        # The most from here on.
+        # Resets the peak.
         Path("/proc/self/clear_refs").write_text("5")
         run()
         highest.append(_memory("VmHWM"))
@@ -171,7 +171,8 @@ def _compared(
     images: torch.Tensor,
     setting: dict[str, Any],
 ) -> tuple[int, int]:
-    """Of the party that takes most: of the program, and of the model as it was."""
+    """Returns the peak of the party that uses most, for the program and for the uncompiled
+    model."""
     program, weights = tacit.compile(module, x, calibrate=images)
     before = weights.as_it_was()
     compiled, eager = (
@@ -189,7 +190,7 @@ LINUX_ALONE = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="tells its memory on Linux alone"
 )
 
-#: What two medians of the same program differ by, in KiB.
+#: Difference between two medians of the same program, in KiB.
 NOISE = 4 << 10
 
 
@@ -209,9 +210,9 @@ def test_parties_take_no_more_memory(setting: dict[str, Any]) -> None:
 def test_no_more_lives_of_real_networks(
     name: str, setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Every block of some size goes back to the system at once, so that what lives is seen, and not
-    # what the C
-    # library keeps for later: that differs from run to run by more than is looked for.
+    # Blocks above a certain size are returned to the system at once. So the measurement shows live
+    # memory, not what the C library caches. The cache varies between runs by more than the effect
+    # that is measured.
     for limit in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
         monkeypatch.setenv(limit, "65536")
     module, x = of_image(name)

@@ -1,4 +1,4 @@
-"""Programs as files: written in one way, read with care."""
+"""Programs as files: a canonical form, and careful parsing."""
 
 import contextlib
 import copy
@@ -29,7 +29,7 @@ COMPILED = tacit.compile(normalised(Residual()), IMAGES)
 
 
 def changed(change: Any) -> bytes:
-    """The text of a program that somebody has changed."""
+    """Returns the text of a program after a change."""
     content = copy.deepcopy(json.loads(COMPILED[0].text))
     change(content)
     return canonical(content)
@@ -59,7 +59,7 @@ def test_a_party_reads_no_weights_of_the_model_as_it_was(tmp_path: Path) -> None
     assert not read.of_model
     assert all(read.values[name].equal(value) for name, value in weights.values.items())
     assert tacit.load_weights(file).of_model.keys() == weights.of_model.keys()
-    # Nobody could read the file.
+    # Without the model's weights the file could not be read.
     with pytest.raises(MisuseError, match=r"read without those of the model.*load_weights\(path\)"):
         read.save(tmp_path / "again.weights")
     assert not (tmp_path / "again.weights").exists()
@@ -70,7 +70,7 @@ def test_compiling_again_gives_the_same_program() -> None:
 
 
 def test_the_hash_is_that_of_the_file() -> None:
-    # BLAKE3 of nothing, from its specification.
+    # BLAKE3 of the empty string, from its specification.
     assert (
         tacit._core.blake3(b"")
         == "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
@@ -84,7 +84,7 @@ def test_a_program_holds_no_weights() -> None:
 
 
 def rectified(content: Any) -> Any:
-    """A node of it that is rectified."""
+    """A node of the content that is rectified."""
     return next(node for node in content["nodes"] if "rectified_affine" in node["operator"])
 
 
@@ -296,7 +296,7 @@ def test_nothing_is_cut_into_millions_of_pieces() -> None:
     "operator", ["aten.softmax.int", "aten.sum.default", "aten._to_copy.default"]
 )
 def test_a_number_is_no_dtype(operator: str, number: int) -> None:
-    """PyTorch takes one, and for some of them the process ends."""
+    """PyTorch accepts numbers as dtypes, and some of them crash the process."""
 
     def change(content: Any) -> None:
         arguments: list[Any] = [{"of": content["inputs"][0]["name"]}]
@@ -338,7 +338,7 @@ def test_a_recurrent_layer_has_no_millions_of_steps_or_layers(long: str) -> None
 
 
 def test_no_program_makes_gradients() -> None:
-    """PyTorch ended the process of some that no forward pass was before."""
+    """PyTorch crashed on some backward operators without a forward pass before them."""
 
     def change(content: Any) -> None:
         x = {"of": content["inputs"][0]["name"]}

@@ -1,5 +1,5 @@
-"""Models drawn at random: a program gives what the plain model gives, and is never dearer than the
-model is that is shared as it stands."""
+"""Models drawn at random: a program gives the plain model's results, and never costs more than
+sharing the model without compilation."""
 
 import random
 from typing import Any
@@ -12,14 +12,14 @@ import tacit
 from models import normalised, spent
 from tacit.compilation.try_model import tried
 
-#: Layers of a model.
+#: Layers per model.
 DEPTH = 9
 
 CHANNELS = 4
 
 
 class Drawn(nn.Module):
-    """Layers in an order that a seed says, each on what came out of one before it, or of two."""
+    """Layers in an order given by a seed. Each takes the results of one or two earlier layers."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Drawn(nn.Module):
             layer = drawn.choice(LAYERS)()
             self.layers.append(layer)
             wanted = 2 if isinstance(layer, Sum) else 1
-            # The latest most often, so that things stand behind one another.
+            # The latest result is the most likely source, so that layers form chains.
             self._sources.append(
                 [max(0, at - drawn.choice([0, 0, 0, 1, 2, 3])) for _ in range(wanted)]
             )
@@ -70,7 +70,7 @@ def test_a_program_is_right_and_no_dearer(seed: int, is_calibrated: bool) -> Non
     module = normalised(Drawn(seed), seed)
     images = torch.randn(4, CHANNELS, 5, 5, generator=torch.Generator().manual_seed(seed))
     calibrate = images if is_calibrated else None
-    # Guards everywhere, as of large models.
+    # Guards are used everywhere, as in large models.
     margin = 4.0 if is_calibrated else None
     program, weights = tacit.compile(module, images[:2], calibrate=calibrate, margin=margin)
     setting = (3, "replicated", None) if seed % 4 else (2, "additive", "dealer")
@@ -84,12 +84,12 @@ def test_a_program_is_right_and_no_dearer(seed: int, is_calibrated: bool) -> Non
         source=source,
         transport="memory",
     )
-    # With calibration what scales are held to; without it they are the usual ones.
+    # With calibration, the limit to which scales are held; without it, the usual scales.
     assert found.compiled.normalised_squared_error < (2e-3 if is_calibrated else 1e-5), program
     assert found.compiled.rounds <= found.eager.rounds + ROUNDS_OF_GUARDS * is_calibrated
     if max(found.compiled.bytes_sent_per_party) > max(found.eager.bytes_sent_per_party):
-        # Frames carry the name of their operation, which is longer where a layer and its ReLU are
-        # one: all else is compared, payload and the rest of the headers.
+        # Frames carry the name of their operation, which is longer if a layer and its ReLU are
+        # merged. So everything else is compared: the payload and the rest of the headers.
         before = weights.as_it_was()
         setup = {"protocol": protocol, "parties": parties, "source": source}
         assert max(spent(program, weights, images[:2], **setup)) <= max(
@@ -97,5 +97,5 @@ def test_a_program_is_right_and_no_dearer(seed: int, is_calibrated: bool) -> Non
         )
 
 
-#: That a result takes more behind guards, once.
+#: Additional rounds of a result behind guards, once.
 ROUNDS_OF_GUARDS = 10

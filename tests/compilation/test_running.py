@@ -1,5 +1,5 @@
-"""Programs in sessions: all protocols give what the model gives, parties hold one program, at less
-cost."""
+"""Programs in sessions: all protocols give the model's results, parties run the same program, and
+the cost is lower."""
 
 import pytest
 import torch
@@ -258,7 +258,7 @@ def test_what_the_owner_of_weights_that_are_too_small_can_do() -> None:
 
 
 class Beside(nn.Module):
-    """A layer whose results hardly matter."""
+    """A layer whose results contribute almost nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -284,8 +284,7 @@ def test_of_a_program_that_was_calibrated_the_remedy_is_another(widths: str) -> 
     ) as told:
         tacit.launch(shared)
     assert len(told) == 1
-    # Beside the program it is tried as it was, with the usual 16 bits, which nobody can do anything
-    # about.
+    # The trial also runs the uncompiled model with the usual 16 bits. Its warning has no remedy.
     with pytest.warns(tacit.PrecisionWarning) as told:
         tried(program, weights, [data[:1]], parties=2, protocol=REFERENCE, transport="memory")
     said = [str(each.message) for each in told]

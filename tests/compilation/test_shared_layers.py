@@ -1,5 +1,8 @@
-"""Layers that a model uses several times: no pass gives one of them a copy of the weights that
-would cost more than it saves, as additive sharing opens each weight once, masked."""
+"""Layers that a model uses several times.
+
+No pass gives one of the uses a copy of the weights that would cost more than it saves, since
+additive sharing opens each masked weight only once.
+"""
 
 from typing import Any
 
@@ -14,7 +17,7 @@ from tacit.compilation.weights import Weights
 
 
 class Twice(nn.Module):
-    """A layer of more weights than it gives numbers, used on two inputs."""
+    """A layer with more weights than results, used on two inputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +62,7 @@ class Averaged(Twice):
 
 
 def payload(program: Program, weights: Weights, x: torch.Tensor) -> list[int]:
-    """Of a first run of two parties with a dealer."""
+    """Returns the payload of a first run between two parties with a dealer."""
 
     def run() -> int:
         bound = program.share(weights, owner=0)
@@ -93,7 +96,7 @@ def test_a_layer_that_is_used_twice_is_no_dearer(kind: type[Twice], is_calibrate
 @pytest.mark.parametrize("kind", [Normalised, Rectified])
 def test_a_layer_of_large_images_is_folded_although_it_is_used_twice(kind: type[Twice]) -> None:
     images = torch.randn(1, 4, 24, 24)
-    # So large factors that no weights need more digits.
+    # Factors so large that no weights need more digits.
     module = normalised(kind())
     with torch.no_grad():
         for norm in module.before:  # type: ignore[union-attr]
@@ -106,7 +109,7 @@ def test_a_layer_of_large_images_is_folded_although_it_is_used_twice(kind: type[
 
 def test_what_follows_a_layer_is_all_in_its_weights() -> None:
     class Written(Twice):
-        """As TensorFlow writes it: with more weights than numbers."""
+        """A layer as TensorFlow writes it, with more weights than results."""
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return (self.linear(x) + self.shift) * self.factor

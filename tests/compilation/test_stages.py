@@ -1,5 +1,8 @@
-"""Steps that do not use one another go side by side: which they are, that they give the same for
-the same bytes, and that rounds are those of the longest."""
+"""Independent steps run in parallel.
+
+The tests check which steps these are, that results and bytes are unchanged, and that the number of
+rounds is that of the longest step.
+"""
 
 import random
 from typing import Any
@@ -20,14 +23,15 @@ from tacit.trace.spans import recording
 
 aten = torch.ops.aten
 
-#: Rounds side by side, of those of one step after another, by how many examples are.
+#: Largest ratio of parallel rounds to sequential rounds, by the number of examples.
 FEWER = {1: 0.75, 3: 0.3}
 
 SETTINGS = [("replicated", 3, None), ("additive", 2, "dealer"), ("additive", 3, "dealer")]
 
 
 class Inception(nn.Module):
-    """Branches of unlike kernels, a pooling among them; a projection beside the main path."""
+    """Branches with different kernels, one of them a pooling, and a projection parallel to the main
+    path."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,8 +60,8 @@ COMPILED = tacit.compile(MODULE, IMAGES[:1], calibrate=IMAGES, margin=4.0)
 
 
 def classified(program: Program, weights: Weights, x: torch.Tensor, count: int) -> tuple[Any, ...]:
-    """What the program gives, what a second run took but for sharing and revealing, and what was
-    made."""
+    """Returns the program's result, the cost of a second run without sharing and revealing, and the
+    correlations made."""
     bound = program.share(weights if tacit.session().party == 0 else None, owner=0, streams=count)
     meter = tacit.session().meter
     for _ in range(2):
@@ -65,8 +69,8 @@ def classified(program: Program, weights: Weights, x: torch.Tensor, count: int) 
         before = meter.total
         result = bound(given)
         spent = meter.total - before
-    # Before something is revealed: what that takes is ordered as it goes, and may still be on its
-    # way.
+    # Read before the reveal. Correlations for a reveal are ordered on demand and may still be in
+    # transit.
     made = meter.correlations
     return result.reveal(), spent, made
 
@@ -93,7 +97,7 @@ def test_the_same_for_the_same_bytes_in_fewer_rounds(
         assert other[1].rounds < FEWER[count] * one[1].rounds
         assert one[1].payload_bytes == other[1].payload_bytes
         assert one[1].frames == other[1].frames
-        # What is made ahead is no more, whatever the order in which it is taken.
+        # No more correlations are made ahead, in whatever order they are consumed.
         assert one[2].payload_bytes == other[2].payload_bytes
 
 
@@ -103,7 +107,7 @@ def test_branches_take_the_rounds_of_the_longest() -> None:
     assert _rounds(found) < 0.75 * sum(map(rounds_of, COMPILED[0].graph.nodes))
 
 
-# Which steps are side by side
+# Which steps run in parallel
 # ------------------------------------------------------------------------------
 
 
@@ -112,7 +116,7 @@ def _rounds(found: list[Stage]) -> int:
 
 
 def drawn(seed: int) -> fx.Graph:
-    """A graph of steps that take rounds and of some that do not, each of one or two before it."""
+    """Draws a graph of steps, some of which take rounds. Each uses one or two earlier steps."""
     choose = random.Random(seed)
     graph = fx.Graph()
     nodes = [graph.placeholder("x"), graph.placeholder("y")]
@@ -176,7 +180,7 @@ def test_a_chain_is_one_lane_in_its_own_order() -> None:
     assert stages(graph) == [[[node for node in graph.nodes if node.op == "call_function"]]]
 
 
-# Where they are not
+# Steps that do not run in parallel
 # -----------------------------------------------------------------------------------------
 
 

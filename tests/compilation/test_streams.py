@@ -1,5 +1,5 @@
-"""Batches over streams: what one example after another gives, of the same
-bytes, in fewer rounds."""
+"""Batches over streams give the results of one example after another, with equal bytes and fewer
+rounds."""
 
 import os
 import signal
@@ -23,11 +23,11 @@ from tacit.errors import MisuseError, PeerError, RangeError, SetupError
 from tacit.parties.launch import launch
 from tacit.providers import REFERENCE
 
-#: Two rows are an example.
+#: Images for examples of two rows each.
 IMAGES = torch.rand(10, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 COMPILED = tacit.compile(normalised(Residual()), IMAGES[:2], calibrate=IMAGES)
 
-#: Of one example after another, and of those side by side.
+#: The number of examples, and of streams that process them in parallel.
 COUNT, STREAMS = 5, 3
 
 SETTINGS = [
@@ -40,7 +40,7 @@ SETTINGS = [
 
 
 def classified(streams: int, images: torch.Tensor = IMAGES) -> tuple[torch.Tensor, tacit.Reading]:
-    """What a program gives of a batch, and what that took but for sharing and revealing."""
+    """Returns a program's result on a batch, and its cost without sharing and revealing."""
     program, weights = COMPILED
     current = tacit.session()
     bound = program.share(weights if current.party == 0 else None, owner=0, streams=streams)
@@ -66,19 +66,19 @@ def test_streams_give_the_same_for_the_same_bytes_in_fewer_rounds(
         plain = normalised(Residual())(IMAGES)
     for found in (result, of_streams):
         assert float((found - plain).square().sum() / plain.square().sum()) < 1e-3
-    # Truncations round at random, by a unit each.
+    # Truncations round at random, each by up to one unit.
     torch.testing.assert_close(of_streams, result, rtol=0, atol=2**-8)
     for one, several in zip(alone, together, strict=True):
         assert one[1].payload_bytes == several[1].payload_bytes
         assert (one[1].bytes_sent, one[1].frames) == (several[1].bytes_sent, several[1].frames)
-    # As many as the longest chain: of 5 examples, of 3 side by side and then 2, of all side by
-    # side.
+    # The rounds of the longest chain: 5 examples in sequence; 3 in parallel and then 2; all in
+    # parallel.
     per_example = first.rounds / COUNT
     if parties == 2:
         assert (less.rounds, least.rounds) == (2 * per_example, per_example)
     else:
-        # Between few numbers of three parties some messages wait for no other one; in turns all of
-        # them do.
+        # With few numbers among three parties, some messages wait for no other message. In turns
+        # all of them wait.
         assert less.rounds <= 2 * least.rounds
         assert least.rounds < 1.2 * per_example
 
@@ -126,7 +126,7 @@ def test_a_trial_of_a_batch_runs_both_programs_over_streams() -> None:
 def test_what_pytorch_imports_late_is_not_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As PyTorch joins the examples of a batch, it would.
+    # PyTorch would import it when it joins the examples of a batch.
     (tmp_path / "imported_late.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(try_model, "LATE", ("imported_late",))
@@ -197,7 +197,7 @@ def test_a_guard_that_fails_in_one_example_leaves_no_result_of_any() -> None:
             tacit.launch(run, large, streams)
 
 
-# What cannot be
+# What is refused
 # ----------------------------------------------------------------------------
 
 
@@ -274,7 +274,7 @@ def test_what_one_stream_raises_ends_all_in_every_party() -> None:
         lanes = [[partial(step, at, number) for number in range(20)] for at in range(3)]
         if current.party == 1:
             side_by_side(current, lanes)
-        # The others hear of it, and of no other cause.
+        # The others receive this cause and no other.
         with pytest.raises(PeerError, match=r"party 1.*its program raised ValueError"):
             side_by_side(current, lanes)
 

@@ -1,6 +1,8 @@
-"""Models of TensorFlow, without it: what is recognised, what is said where the process that
-converts is not what it should be, and what tf2onnx made of models is what TensorFlow said of
-them."""
+"""TensorFlow models, tested without TensorFlow.
+
+The tests check what is recognised, the errors if the conversion process is not as it should be, and
+that tf2onnx's models give TensorFlow's results.
+"""
 
 import sys
 import zipfile
@@ -27,7 +29,7 @@ GRAPH = b"\x0a\x00"
 
 
 def saved(folder: Path) -> Path:
-    """What looks like a SavedModel."""
+    """Writes a folder that looks like a SavedModel."""
     (folder / "saved").mkdir()
     (folder / "saved" / "saved_model.pb").write_bytes(b"\x08\x01")
     return folder / "saved"
@@ -92,14 +94,18 @@ def test_what_is_named_so_and_is_something_else(
     assert str(path) in str(caught.value)
 
 
-# The process that converts
+# The conversion process
 # --------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Compiles a SavedModel where the process that converts does this instead, which fails: what is
-    said, with MODEL for the model's path. The process knows the folder as ``folder``."""
+    """Compiles a SavedModel with a stand-in for the conversion process, and returns the error's
+    text.
+
+    MODEL in the text stands for the model's path. The stand-in's program knows the folder as
+    ``folder``.
+    """
 
     def told(program: str, kind: type[TacitError] = SetupError, **others: object) -> str:
         path, stand_in = saved(tmp_path), tmp_path / "python"
@@ -136,7 +142,7 @@ def test_it_is_not_installed(stand_in: Callable[..., str]) -> None:
 def test_the_worker_itself_says_what_is_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With an interpreter that has no libraries at all."""
+    """Uses an interpreter without any libraries."""
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     bare.chmod(0o700)
@@ -241,14 +247,14 @@ def test_all_that_has_no_counterpart_is_told_at_once(
     ]
 
 
-# What tf2onnx made
+# Models converted by tf2onnx
 # ----------------------------------------------------------------------------------------
 
 NAMES = sorted(path.stem for path in HERE.glob("*.onnx"))
 
 
 def recorded(name: str) -> tuple[tuple[torch.Tensor, ...], list[torch.Tensor]]:
-    """What went into the model in TensorFlow, and what came out."""
+    """Returns the model's inputs and outputs, recorded in TensorFlow."""
     with np.load(HERE / f"{name}.npz", allow_pickle=False) as file:
         arrays = {key: torch.from_numpy(file[key]) for key in sorted(file.files)}
     return (
@@ -262,8 +268,8 @@ def test_there_are_some() -> None:
 
 
 def test_open_shapes_are_those_of_data() -> None:
-    """Of the example, of one row of calibration data, or as they are given; else they are refused
-    by name."""
+    """Shapes come from the example, from one row of calibration data, or from ``shapes``. Otherwise
+    the error names the input."""
     path, (features,) = HERE / "dense.onnx", recorded("dense")[0]
 
     def shape(*example: object, **others: object) -> tuple[int, ...]:
@@ -301,7 +307,7 @@ def test_what_tensorflow_said_is_computed_in_secret(name: str) -> None:
 def outputs(
     program: Program, weights: Weights, given: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """What the owner of the inputs learns of a session."""
+    """Returns the results that the owner of the inputs learns in a session."""
 
     def run() -> list[torch.Tensor]:
         bound = program.share(weights if tacit.session().party == 0 else None, owner=0)

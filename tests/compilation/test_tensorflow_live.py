@@ -1,5 +1,8 @@
-"""With TensorFlow: what it saves is converted and compiled as a user does, and gives in secret what
-TensorFlow gives; what cannot be converted is told with layer and remedy."""
+"""Tests with TensorFlow: its models are converted and compiled as a user does.
+
+The secret results are TensorFlow's. If a model cannot be converted, the error names the layer and
+the remedy.
+"""
 
 import importlib.util
 import json
@@ -27,7 +30,7 @@ pytestmark = [
 
 MAKE = Path(__file__).resolve().parent / "made_by_tensorflow" / "make.py"
 
-#: What each model is saved as.
+#: The format in which each model is saved.
 PATHS = {
     "averages": "saved",
     "dense": "graph.pb",
@@ -39,7 +42,7 @@ PATHS = {
 
 
 def with_tensorflow(program: str, *arguments: object) -> None:
-    """Runs a program in a process of its own, as PyTorch is in this one."""
+    """Runs a program in a separate process, since this one has loaded PyTorch."""
     subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)], check=True, capture_output=True
     )
@@ -68,7 +71,7 @@ def test_a_saved_model_is_compiled_and_tried(name: str, models: Path) -> None:
     ended = command("compile", models / name / PATHS[name], *calibrate, "-o", out)
     assert ended.returncode == 0, ended.stderr
     program = tacit.load_program(out)
-    # One row, as the batch is open.
+    # One row, since the batch size is open.
     rows = [torch.from_numpy(value[:1]) for value in given]
     found = outputs(program, tacit.load_weights(weights), rows)
     for result, wanted in zip(found, expected, strict=True):

@@ -1,5 +1,4 @@
-"""A tolerance: ReLUs that do not look at their low bits, how far they err, and that nothing else
-does."""
+"""Tolerance: ReLUs that ignore their low bits, how far they err, and that nothing else errs."""
 
 import json
 import math
@@ -30,18 +29,18 @@ THREE: dict[str, Any] = {"parties": 3, "protocol": "replicated"}
 TWO: dict[str, Any] = {"parties": 2, "protocol": "additive", "source": "dealer"}
 THREE_ADDITIVE: dict[str, Any] = {"parties": 3, "protocol": "additive", "source": "dealer"}
 
-#: A number's last digit.
+#: The last digit of a number.
 UNIT = 2.0**-16
 
 
 def dropped(program: Program) -> dict[str, int]:
-    """By operator."""
+    """Returns the dropped bits by operator."""
     steps = inspect(program, []).steps
     return {step.operator: step.dropped for step in steps if step.width or step.dropped}
 
 
 def drops(node: Any) -> int:
-    """Of a node, if it is one that can."""
+    """Returns the bits that a node drops."""
     return int(node.meta.get("dropped") or 0)
 
 
@@ -51,7 +50,7 @@ class Rectified(nn.Module):
 
 
 class Scaled(nn.Module):
-    """A layer whose sums have digits beyond those of numbers."""
+    """A layer whose sums have more fraction bits than numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +67,7 @@ class Scaled(nn.Module):
 
 @pytest.mark.parametrize(("setting", "greatest"), [(THREE, 6), (TWO, 6), (THREE_ADDITIVE, 5)])
 def test_the_bound_is_reached_and_not_passed(setting: dict[str, Any], greatest: int) -> None:
-    # Numbers around the three bits that are dropped, each a thousand times.
+    # Numbers around the three dropped bits, each a thousand times.
     x = (torch.arange(-8, 24) * UNIT).repeat(1000, 1)
     program, weights = tacit.compile(Rectified().eval(), x, tolerance=8 * UNIT)
     assert dropped(program) == {"relu": 3}
@@ -80,7 +79,7 @@ def test_the_bound_is_reached_and_not_passed(setting: dict[str, Any], greatest: 
     found = tacit.launch(run, **setting)[0]
     lost = (x > 0) & (found == 0)
     assert torch.equal(torch.where(lost, 0.0, x.clamp_min(0)), found)
-    # What n summands can lose, as the suite of the protocols has it; and nothing from the bound on.
+    # The largest loss from n summands, as in the protocols' tests. No loss from the bound on.
     assert float(x[lost].max()) == greatest * UNIT
 
 
@@ -144,7 +143,7 @@ def test_each_relu_of_a_model_keeps_its_bound(seed: int) -> None:
         return found
 
     for name, error, most in tacit.launch(look, **(THREE if seed % 3 else TWO))[0]:
-        # Beside that what rounding adds to the sums of a layer.
+        # The rounding of a layer's sums is added to the bound.
         assert error < most + 4 * 2.0**-program.scale, name
     before, after = (
         [_cost(each[0], setting) for setting in (THREE, TWO)] for each in compiled.values()
@@ -161,12 +160,12 @@ def _cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
     return found[0].rounds, max(each.bytes_sent for each in found)
 
 
-# What it drops
+# What drops bits
 # ----------------------------------------------------------------------------
 
 
 class Comparing(nn.Module):
-    """A ReLU beside all else that compares."""
+    """A ReLU together with all other operators that compare."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         image = x.reshape(1, 1, *x.shape)
@@ -185,7 +184,7 @@ class Comparing(nn.Module):
 
 
 def test_nothing_else_drops_bits() -> None:
-    # All are positive, and below what a ReLU may err by.
+    # All are positive, and below the error that a ReLU may make.
     x = (torch.arange(64) + 1).reshape(8, 8) * UNIT
     program, weights = tacit.compile(Comparing().eval(), x, tolerance=2.0**-8)
     relus = [node for node in program.graph.nodes if drops(node)]
@@ -198,11 +197,11 @@ def test_nothing_else_drops_bits() -> None:
 
     found = tacit.launch(run, **THREE)[0]
     rectified = found[0] - 1
-    # The model's own comparison of the same numbers says of each that it is positive.
+    # The exact comparison x > 0 holds for every number. Only the ReLU loses some of them.
     lost = rectified == 0
     assert lost.any()
     assert torch.equal(torch.where(lost, x, rectified), x)
-    # And it says of what was lost that it is not.
+    # The comparison rectified > 0 does not hold for the lost ones.
     assert torch.equal(found[1] > 0, rectified > 0)
     assert torch.equal(found[2], rectified.amax(1))
     for at in range(3, len(exact)):
@@ -252,7 +251,7 @@ def test_a_proved_width_holds_what_is_lost_too(most: float) -> None:
     (node,) = (node for node in program.graph.nodes if node.op == "call_function")
     width = fixed.width(node.meta["width"], Scale(program.scale))
     bits = node.meta["dropped"]
-    # |x| ≤ 2^(width − 1) − 2^dropped, for all that the input may be, and four bits are left.
+    # |x| ≤ 2^(width − 1) − 2^dropped for every permitted input, and four bits are left.
     (given,) = program.inputs.values()
     assert given.interval is not None
     assert max(map(abs, given.interval)) * 2.0**program.scale <= 2.0 ** (width - 1) - 2.0**bits
@@ -278,7 +277,7 @@ def test_uniform_widths_drop_as_many_bits_everywhere() -> None:
     assert min(found["uniform"]) > 0
 
 
-# What it saves
+# Savings
 # ----------------------------------------------------------------------------
 
 
@@ -304,8 +303,8 @@ def test_what_is_sent_falls_as_declared(setting: dict[str, Any]) -> None:
         )
 
 
-#: Bits of a ReLU over all links, by the bits that are dropped of 64; three additive parties drop
-#: one less.
+#: Bits of a ReLU over all links, by the number of dropped bits out of 64. Three additive parties
+#: drop one bit less.
 DECLARED = {
     (3, "replicated"): {0: 629, 16: 529, 44: 357},
     (2, "additive"): {0: 340, 16: 284, 44: 188},
@@ -314,7 +313,7 @@ DECLARED = {
 
 
 def digits_network() -> nn.Module:
-    """A small network for handwritten digits, trained."""
+    """A small trained network for handwritten digits."""
     images, labels = digits.for_training()
     with torch.random.fork_rng():
         torch.manual_seed(2)

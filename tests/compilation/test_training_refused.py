@@ -1,5 +1,5 @@
-"""Nothing that trains is compiled, or loaded: a program draws no numbers, and
-gives the same twice."""
+"""Models in training mode are neither compiled nor loaded: a program draws no random numbers, and
+gives the same result twice."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""The verifier looks at what passes leave of scales, intervals and widths, after each of them."""
+"""The verifier checks scales, intervals and widths after each pass."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
 def prepared() -> Draft:
-    """A draft with widths."""
+    """Returns a draft with widths."""
     draft = of_module(normalised(Residual()), (IMAGES,), {})
     draft.intervals = dict.fromkeys(draft.examples, (-4.0, 4.0))
     improve(draft)

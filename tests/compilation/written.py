@@ -1,4 +1,4 @@
-"""Programs that nobody compiled, as files have them: what somebody hostile would write."""
+"""Programs in file form that were not compiled, as an attacker would write them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tacit.compilation.format import FORMAT, VERSION, canonical, tensor_text
 
 
 def node(name: str, operator: str, *arguments: Any, **named: Any) -> dict[str, Any]:
-    """As files have it."""
+    """Returns a node in file form."""
     kept = {
         "layer": "",
         "interval": None,
@@ -25,7 +25,8 @@ def node(name: str, operator: str, *arguments: Any, **named: Any) -> dict[str, A
 def program(
     *nodes: dict[str, Any], shapes: Any = None, constants: dict[str, torch.Tensor] | None = None
 ) -> bytes:
-    """Of inputs of these shapes, and these constants; its result is what the last node gives."""
+    """Returns a program with inputs of these shapes and these constants. Its result is that of the
+    last node."""
     inputs = [
         {"name": name, "shown": name, "dtype": "float32", "shape": list(shape), "interval": None}
         for name, shape in (shapes or {"x": (4,)}).items()

@@ -1,5 +1,5 @@
-"""Flower for the tests: its simulation, in threads of this process, and every
-message that passes."""
+"""Flower for the tests: its simulation in threads of this process, and a record of every
+message."""
 
 import os
 import sys
@@ -23,13 +23,13 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.simulation import run_simulation
 from flwr.supercore.task_identity import TaskIdentity
 
-#: Where Flower looks for the one backend that it brings, which needs ray.
+#: The module in which Flower looks for its only backend, which needs ray.
 BACKEND = "flwr.server.superlink.fleet.vce.backend.raybackend"
 
-#: Who sends messages that are made outside of an app.
+#: Sender of messages that are created outside of an app.
 TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, SUPERLINK_NODE_ID, 1
 
-#: What is learned: two arrays, and a count of steps that no client's update has.
+#: The model: two arrays, and a count of steps that is in no client's update.
 START = {
     "layer.weight": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),
     "layer.bias": np.array([0.5, -0.25, 4.0], np.float64),
@@ -43,8 +43,8 @@ def model() -> ArrayRecord:
 
 
 def trained(client: int, number: int, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What a client makes of an array: a step towards a place of its own, which depends on where it
-    is."""
+    """Returns the array after a client's step towards its own target. The step depends on the
+    current position."""
     place = np.sin(np.arange(values.size, dtype=np.float64) + 5 * client + number).reshape(
         values.shape
     )
@@ -52,7 +52,7 @@ def trained(client: int, number: int, values: np.ndarray[Any, Any]) -> np.ndarra
 
 
 def train(msg: Message, ctxt: Context) -> Message:
-    """A client's training, as anybody writes it for Flower."""
+    """Trains a client as any Flower user would write it."""
     client, number = (
         int(ctxt.node_config["partition-id"]),
         int(msg.content["config"]["server-round"]),
@@ -90,7 +90,7 @@ def client_app(mods: list[Any]) -> ClientApp:
 
 
 class Threads(Backend):
-    """Runs a client's app where it is asked to."""
+    """A backend that runs a client's app in the calling thread."""
 
     def build(self, app_fn: Callable[[], ClientApp]) -> None:
         self._app = app_fn()
@@ -111,7 +111,7 @@ class Threads(Backend):
 
 @contextmanager
 def recorded() -> Iterator[list[Message]]:
-    """All messages that pass through Flower's server in this process."""
+    """Records all messages that pass through Flower's server in this process."""
     messages: list[Message] = []
 
     def recording(store: Any) -> Any:
@@ -132,7 +132,7 @@ def recorded() -> Iterator[list[Message]]:
 def simulated(
     app: ClientApp, main: Callable[[Grid], Any], backend: str = "threads"
 ) -> list[Message]:
-    """Flower's simulation of so many nodes as there are counts, and its messages."""
+    """Runs Flower's simulation with one node per entry of COUNTS, and returns its messages."""
     server = ServerApp()
 
     @server.main()
@@ -146,7 +146,7 @@ def simulated(
 
 @contextmanager
 def threads() -> Iterator[None]:
-    """``Threads`` in the place of Flower's own backend. What is imported meanwhile stays."""
+    """Replaces Flower's own backend by ``Threads``. Modules imported meanwhile stay imported."""
     own, engine = sys.modules.pop(BACKEND, None), ModuleType(BACKEND)
     engine.RayBackend = Threads  # type: ignore[attr-defined]
     sys.modules[BACKEND] = engine
@@ -158,13 +158,16 @@ def threads() -> Iterator[None]:
             sys.modules[BACKEND] = own
 
 
-#: Bytes, characters or numbers of the longest that a message has besides models: a receipt.
+#: Bytes, characters or numbers in the longest entry of a message other than models: a receipt.
 LONGEST = 64
 
 
 def foreign(messages: list[Message], models: list[ArrayRecord]) -> list[str]:
-    """What in the messages could hold an update: arrays that are no model which Flower's server
-    had, lists, texts and bytes that are longer than a receipt."""
+    """Lists everything in the messages that could hold an update.
+
+    These are arrays other than models that Flower's server had, and lists, texts and bytes longer
+    than a receipt.
+    """
     known = {each.data for arrays in models for each in arrays.values()}
     found = []
     for message in messages:

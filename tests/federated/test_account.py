@@ -1,4 +1,4 @@
-"""What is said of privacy, and what is kept of it."""
+"""Reports of privacy, and the account of it."""
 
 import json
 import logging
@@ -38,7 +38,7 @@ DELTA = 1e-5
 
 
 def closed_form(sigma: float, delta: float) -> float:
-    """The ε of one Gaussian of sensitivity 1 (Balle, Wang 2018, theorem 8)."""
+    """Returns the ε of one Gaussian of sensitivity 1 (Balle, Wang 2018, theorem 8)."""
 
     def excess(found: float) -> float:
         first, second = 1 / (2 * sigma) - found * sigma, -1 / (2 * sigma) - found * sigma
@@ -68,11 +68,15 @@ def test_sampled_rounds_have_dp_accountings_own_figure() -> None:
 
 
 def sampled_closed_form(sigma: float, sampling: float, delta: float) -> float:
-    """The ε of one round with a Poisson sample: where the privacy loss of the mixture is beyond ε,
-    both for a client that comes and one that leaves."""
+    """Returns the ε of one round with a Poisson sample.
+
+    It follows from the probability that the privacy loss of the mixture exceeds ε, both for a
+    client that joins and for one that leaves.
+    """
 
     def place(ratio: float) -> float:
-        """Where the mixture has that many times the density of the Gaussian without the client."""
+        """Returns where the mixture has the given ratio to the density of the Gaussian without the
+        client."""
         within = (ratio - (1 - sampling)) / sampling
         return sigma**2 * math.log(within) + 0.5 if within > 0 else -math.inf
 
@@ -104,8 +108,8 @@ def test_a_sampled_round_has_the_closed_form(sigma: float, sampling: float) -> N
 
 
 def test_what_is_told_is_no_less_than_the_closed_form_and_little_more() -> None:
-    """Of Gaussians, whatever the noise, rounds and δ: from an ε near 0 to one
-    that hides nothing."""
+    """Compares with Gaussians of any noise, rounds and δ: from an ε near 0 to one that hides
+    nothing."""
     rnd = random.Random(7)
     for _ in range(60):
         sigma, delta = 10 ** rnd.uniform(-4, 3), 10 ** rnd.uniform(-10, -1)
@@ -119,7 +123,7 @@ def test_what_is_told_is_no_less_than_the_closed_form_and_little_more() -> None:
 
 
 def gaussian(sigma: float, delta: float) -> float:
-    """As ``closed_form``, by logarithms, so that no ε is too large."""
+    """Computes ``closed_form`` with logarithms, so that no ε is too large."""
 
     def excess(found: float) -> float:
         first = float(special.log_ndtr(1 / (2 * sigma) - found * sigma))
@@ -148,7 +152,7 @@ def test_rounds_of_samples_are_told_as_by_a_finer_grid(
 
     found = epsilon(sigma, sampling, rounds, delta)
     event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(sigma))
-    # Of the step that is taken, for an ε above 1 relative to it.
+    # A tenth of the accountant's step, which is relative to ε if ε is above 1.
     finer = pld.PLDAccountant(value_discretization_interval=GRID / 10 * max(1.0, found))
     reference = float(finer.compose(event, rounds).get_epsilon(delta))
     assert reference * (1 - 1e-6) <= found <= reference * 1.005 + 5 * GRID
@@ -160,7 +164,8 @@ def test_rounds_of_samples_are_told_as_by_a_finer_grid(
 def test_what_noise_is_off_by_is_a_part_of_delta(
     sigma: float, sampling: float, rounds: int
 ) -> None:
-    """The least ε, but for a little: what is left of δ has that one."""
+    """The reported ε is nearly the smallest one: the δ that remains after the sampling error
+    at this ε proves the same ε."""
     off = OFF["joint"]
     found = epsilon(sigma, sampling, rounds, DELTA, off)
     left = DELTA - rounds * off * (1 + math.exp(found))
@@ -168,14 +173,17 @@ def test_what_noise_is_off_by_is_a_part_of_delta(
     least = epsilon(sigma, sampling, rounds, left)
     assert epsilon(sigma, sampling, rounds, DELTA) < least <= found * (1 + 1e-6)
     assert found == pytest.approx(least, rel=1e-4)
-    # More than could be: nothing is proven.
+    # The error is too large for δ, so nothing is proved.
     assert epsilon(0.5, 1.0, rounds, DELTA, off) == math.inf > epsilon(0.5, 1.0, rounds, DELTA)
     assert epsilon(sigma, sampling, rounds, DELTA, 1e-4) == math.inf
 
 
 def test_an_account_of_other_noise_is_refused(tmp_path: Path) -> None:
-    """By whichever part of it; the remedy is one. One that does not know what joint noise is off by
-    goes on."""
+    """Refuses an account that differs in any part of its mechanism, and checks that the remedy
+    works.
+
+    An account without an entry for the error of joint noise remains valid.
+    """
     for how in ("pairs", "joint"):
         settings = Settings(noise=how, sigma=2.0, divisor=8.0, sampling=0.5)
         right = mechanism_of(settings, DELTA)
@@ -201,15 +209,14 @@ def test_an_account_of_other_noise_is_refused(tmp_path: Path) -> None:
 
 
 class CrashError(Exception):
-    """A server ends here."""
+    """Ends a server at this point."""
 
 
 @pytest.mark.parametrize("result_to", ["all", "clients"])
 def test_what_is_revealed_is_spent_before(
     result_to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever ends a server at the reveal, the file that it would start again
-    from has the round."""
+    """Whatever stops a server at the reveal, the file from which it restarts includes the round."""
     settings = Settings(noise="pairs", sigma=2.0, divisor=2.0, bound="clip", result_to=result_to)
     mechanism = mechanism_of(settings, DELTA)
 
@@ -234,8 +241,12 @@ def test_what_is_revealed_is_spent_before(
 
 @pytest.mark.parametrize(("sigma", "rounds"), [(1.0, 1), (2.0, 30), (10.0, 5)])
 def test_renyis_divergence_gives_no_less(sigma: float, rounds: int) -> None:
-    """By its closed form, k·α/2σ² at the order α (Mironov 2017, corollary 3; the conversion of
-    Canonne, Kamath, Steinke 2020, proposition 12), and dp-accounting's of the same."""
+    """Rényi accounting gives no smaller ε.
+
+    The references are the closed form k·α/2σ² at the order α (Mironov 2017, corollary 3), with the
+    conversion of Canonne, Kamath, Steinke 2020, proposition 12, and dp-accounting's result for the
+    same.
+    """
     from dp_accounting import GaussianDpEvent, rdp
 
     orders = np.array(ORDERS, float)
@@ -250,7 +261,7 @@ def test_renyis_divergence_gives_no_less(sigma: float, rounds: int) -> None:
 
 
 def test_a_server_sees_more_than_those_who_see_models() -> None:
-    """It lacks one part of three, and knows who takes part."""
+    """A server lacks only one of three parts of the noise, and knows who takes part."""
     mechanism = Mechanism.of(2.0, parts=3, sampling=0.25, delta=DELTA)
     found = epsilons(mechanism, 4)
     assert found.to_server == epsilon(2.0, 1.0, 4, DELTA)
@@ -260,7 +271,7 @@ def test_a_server_sees_more_than_those_who_see_models() -> None:
 
 
 def test_orders_that_are_left_out_are_nobodys_trouble(caplog: pytest.LogCaptureFixture) -> None:
-    """Little noise on a sample: dp-accounting warns of each."""
+    """With little noise on a sample, dp-accounting warns of each order that it leaves out."""
     epsilon.cache_clear()
     assert 0 < epsilon(0.866025, 0.5, 1, 1e-5) < GREATEST
     assert not caplog.records
@@ -269,7 +280,8 @@ def test_orders_that_are_left_out_are_nobodys_trouble(caplog: pytest.LogCaptureF
 
 
 def test_mechanisms_that_cannot_be() -> None:
-    """By name, with what can be: a value that is none, or of which nothing can be said."""
+    """Each error names the argument and its valid range, for invalid values and for values out of
+    range."""
     none: list[Any] = [0.0, -1.0, math.nan, math.inf, 1e-300, 1e300, 10**400, "1", True, None]
     for wrong in [*none, 1e-5, 1e7]:
         with pytest.raises(
@@ -293,22 +305,22 @@ def test_mechanisms_that_cannot_be() -> None:
 
 
 def test_an_epsilon_that_hides_nothing_is_told() -> None:
-    """The closed form of Rényi's bound, with less noise than privacy losses can be composed for."""
+    """Checks the closed form of Rényi's bound, with too little noise to compose privacy losses."""
     for sigma, sampling in ((1e-4, 1.0), (1e-4, 0.5), (1e-3, 1.0), (0.02, 0.5), (1e-3, 1e-6)):
         found = epsilon(sigma, sampling, 1, DELTA)
         assert (
             1000 < found < 1.1 * (1 / (2 * sigma**2) + math.sqrt(2 * math.log(1 / DELTA)) / sigma)
         )
     assert epsilon(2.0, 1.0, 100_000, DELTA) > 12_500
-    # On both sides of where the way to account changes, what is told is nearly the same.
+    # The results on both sides of the switch between accounting methods are nearly equal.
     below, above = (epsilon(sigma, 1.0, 1, DELTA) for sigma in (0.0250, 0.0242))
     assert 950 < below < 1000 < above < 1100
 
 
 @pytest.mark.parametrize("trials", [12, pytest.param(100, marks=pytest.mark.long)])
 def test_what_can_be_accounted_is(trials: int) -> None:
-    """Whatever noise, sampling, rounds and δ: a finite ε that is no more for more noise, or one of
-    tacit's errors."""
+    """Any noise, sampling, rounds and δ give a finite ε, or one of tacit's errors. More noise never
+    gives a larger ε."""
     rnd = random.Random(trials)
     for _ in range(trials):
         noise, delta = 10 ** rnd.uniform(-4.2, 6.2), 10 ** rnd.uniform(-10.2, 0.0)
@@ -317,7 +329,7 @@ def test_what_can_be_accounted_is(trials: int) -> None:
         try:
             found = epsilons(Mechanism.of(noise, 1, sampling, delta), rounds)
         except MisuseError:
-            # Outside of what can be accounted, and nothing else is refused.
+            # Only values outside the supported ranges are refused.
             within = 1e-4 <= noise <= 1e6 and sampling >= 1e-6 and 1 <= rounds <= 1_000_000
             assert not (within and 1e-10 <= delta <= 1 - 1e-10)
             continue
@@ -334,7 +346,7 @@ def test_a_budget_ends_rounds_and_outlasts_restarts(tmp_path: Path) -> None:
     budget = epsilon(2.0, 1.0, 3, DELTA) + 1e-6
     path = tmp_path / "account.json"
     for _ in range(3):
-        # Each time a server starts again.
+        # A server restarts before each round.
         Account(path, mechanism, budget).spend()
     account = Account(path, mechanism, budget)
     assert account.rounds == 3
@@ -377,7 +389,7 @@ def test_an_account_of_an_earlier_release_is_taken_when_somebody_says_so(tmp_pat
     path.write_text(json.dumps({"mechanism": asdict(mechanism), "rounds": 7}) + "\n")
     with pytest.raises(SetupError, match="has no checksum") as refused:
         Account(path, mechanism)
-    # The remedy is one.
+    # The remedy of the error works.
     found = re.search(r'python -c "(.*?)"', str(refused.value))
     assert found is not None
     exec(found[1], {})
@@ -411,8 +423,8 @@ def test_a_crash_leaves_the_old_account_or_the_new_one(
 
 
 def test_noise_is_a_rounded_gaussian() -> None:
-    """Chi-square of small integers, Kolmogorov and Smirnov's test of large ones, each on 10^6
-    samples."""
+    """Samples pass statistical tests, each on 10^6 samples: chi-square for small integers,
+    Kolmogorov–Smirnov for large ones."""
     count = 1_000_000
     small = rounded_gaussian(count, 1.3)
     edges = torch.arange(-5, 6) - 0.5
@@ -427,8 +439,11 @@ def test_noise_is_a_rounded_gaussian() -> None:
 
 
 def test_servers_noise_is_a_gaussian_and_independent() -> None:
-    """What the keys of three servers give: chi-square of small integers, Kolmogorov and Smirnov's
-    test of large ones, covariances between coordinates and between rounds, each on 10^6 samples."""
+    """Noise from the keys of three servers passes statistical tests.
+
+    Each test takes 10^6 samples: chi-square for small integers, Kolmogorov–Smirnov for large ones,
+    covariances between coordinates and between rounds.
+    """
     count, small, large = 1_000_000, 1.5, 2.0**20
 
     def program() -> list[torch.Tensor]:
@@ -437,7 +452,7 @@ def test_servers_noise_is_a_gaussian_and_independent() -> None:
         return [pairs(zeros, deviation * one).reveal() / one for deviation in (small, large, large)]
 
     few, *rounds = (drawn.double() for drawn in tacit.launch(program)[0])
-    # Three discrete Gaussians, of a variance that is rounded up.
+    # The sum of three discrete Gaussians whose variance is rounded up.
     places = np.arange(-40, 41)
     part = np.exp(-(places**2) / (2 * math.ceil(small**2)))
     part /= part.sum()
@@ -452,7 +467,7 @@ def test_servers_noise_is_a_gaussian_and_independent() -> None:
     for distance in (1, 2, 64, 4096):
         assert abs(float((first[distance:] * first[:-distance]).mean())) < most
     assert abs(float((first * other).mean())) < most
-    # Nor of sizes.
+    # Sizes are not correlated either.
     assert abs(float(np.corrcoef(first**2, other**2)[0, 1])) < most
     assert abs(float(np.corrcoef(first[1:] ** 2, first[:-1] ** 2)[0, 1])) < most
 
@@ -467,9 +482,12 @@ def test_what_noise_may_be() -> None:
 
 
 def test_an_audit_of_noise_stays_below_epsilon() -> None:
-    """Whoever sees a result, and knows everything but whether one client was there, guesses by the
-    noise
-    along its vector: what it wins is less than ε allows (Clopper and Pearson's bounds at 10^-6)."""
+    """Audits the noise by guessing whether one client took part.
+
+    The adversary sees a result and knows everything but whether the client was there. It guesses by
+    the noise along the client's vector. Its advantage is below what ε allows (Clopper–Pearson
+    bounds at 10^-6).
+    """
     sigma, trials, scale = 1.0, 200_000, 2.0**22
     deviation = sigma * scale
     without = rounded_gaussian(trials, deviation).double() / scale
@@ -482,18 +500,21 @@ def test_an_audit_of_noise_stays_below_epsilon() -> None:
         high = stats.beta.ppf(1 - bound, false + 1, trials - false)
         best = max(best, math.log(max(low - DELTA, 1e-12) / high))
     assert best < claimed
-    # The audit is no empty one: half of the noise would not pass it.
+    # The audit can fail: half of the noise would not pass it.
     assert best > epsilon(2 * sigma, 1.0, 1, DELTA)
 
 
-#: The clients whose membership is guessed in a round, and the chance that a guess's bounds are
-#: wrong.
+#: The clients whose membership is guessed in a round, and the probability that the bounds of a
+#: guess are wrong.
 CANARIES, ALPHA = 1024, 0.01
 
 
 def audited(scores: np.ndarray[Any, Any], present: np.ndarray[Any, Any]) -> float:
-    """The ε that whoever guesses by these scores proves to be spent: hits are at most e^ε times the
-    false alarms, and δ (Clopper and Pearson's bounds, for all thresholds together)."""
+    """Returns the ε that guesses by these scores prove to be spent.
+
+    The rate of hits is at most e^ε times the rate of false alarms, plus δ (Clopper–Pearson bounds,
+    for all thresholds together).
+    """
     thresholds, best = np.linspace(-2, 4, 25), 0.0
     bound, trials, others = ALPHA / (2 * len(thresholds)), int(present.sum()), int((~present).sum())
     for threshold in thresholds:
@@ -508,11 +529,14 @@ def audited(scores: np.ndarray[Any, Any], present: np.ndarray[Any, Any]) -> floa
 
 
 def test_an_audit_by_membership_stays_below_epsilon(tmp_path: Path) -> None:
-    """Clients send vectors of the whole bound, each in a direction of its own, or nothing. Whoever
-    sees the result, and whoever is a server and knows two parts of the noise besides, guesses which
-    of them did: what it wins is less than the account says. So many clients in one round are so
-    many audits of one client each, since the noise of each direction is independent. A tenth of the
-    noise would not pass."""
+    """Audits the noise by guessing which clients took part.
+
+    Each client sends a vector of the largest permitted norm in its own direction, or nothing. Two
+    adversaries guess who did: one sees the result, the other is also a server and knows two parts
+    of the noise. The advantage of each is below what the account reports. Many clients in one round
+    are as many audits of one client each, since the noise in each direction is independent. A tenth
+    of the noise would not pass.
+    """
     present = torch.rand(CANARIES, generator=torch.Generator().manual_seed(4)) < 0.5
     vectors, sigma = torch.diag(present.double()), 2.0
 

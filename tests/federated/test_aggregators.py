@@ -1,4 +1,5 @@
-"""Aggregators on secret vectors against the same code on plain ones, and against what they are."""
+"""Aggregators on secret vectors, checked against the same code on plain ones and against their
+definitions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,14 +13,14 @@ from tacit.errors import MisuseError
 from tacit.federated.aggregators import AGGREGATORS, Quotient, aggregator, geometric_median
 from tacit.federated.validation import VECTOR_BITS
 
-#: How far a secret result may be from its reference, in bounds; those with roots of small norms may
-#: be farther.
+#: Largest difference of a secret result from its reference, relative to the bound. Aggregators that
+#: take roots of small norms have larger limits.
 UNITS = 2.0**-18
 CLOSE = {"fltrust": 2.0**-10, "norm-clipping": 2.0**-10, "geometric-median": 2.0**-15}
 
 
 def vectors(clients: int, parameters: int, seed: int) -> torch.Tensor:
-    """Of norms up to 1, and exact with as many fraction bits as are sent."""
+    """Draws vectors of norms up to 1 that are exact with the fraction bits that clients send."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(clients, parameters, generator=generator, dtype=torch.float64)
     sizes = torch.rand(clients, 1, generator=generator, dtype=torch.float64)
@@ -28,7 +29,8 @@ def vectors(clients: int, parameters: int, seed: int) -> torch.Tensor:
 
 
 def combined(name: str, x: torch.Tensor) -> torch.Tensor:
-    """The result, plain; the first vector is the root where there is one."""
+    """Returns the result as a plain vector. If the aggregator needs a root, it is the first
+    vector."""
     chosen = AGGREGATORS[name]
     rows, root = (x[1:], [x[0]]) if chosen.needs_root else (x, [])
     result = chosen.combine(rows, torch.ones_like(rows[:, 0]), *root)
@@ -39,7 +41,7 @@ def combined(name: str, x: torch.Tensor) -> torch.Tensor:
 
 
 def in_secret(cases: Sequence[torch.Tensor], names: Sequence[str]) -> list[dict[str, torch.Tensor]]:
-    """What every party runs."""
+    """Combines all cases; every party runs this function."""
     found = []
     with tacit.fraction_bits(VECTOR_BITS):
         for x in cases:
@@ -49,7 +51,8 @@ def in_secret(cases: Sequence[torch.Tensor], names: Sequence[str]) -> list[dict[
 
 
 def check(name: str, x: torch.Tensor, found: torch.Tensor) -> None:
-    """Against the reference, and Krum's against its definition, too: equal ones by number."""
+    """Checks a result against the reference, and Krum's also against its definition. Ties go to the
+    lowest number."""
     torch.testing.assert_close(
         found, combined(name, x), rtol=0, atol=CLOSE.get(name, UNITS), msg=name
     )
@@ -59,7 +62,7 @@ def check(name: str, x: torch.Tensor, found: torch.Tensor) -> None:
         )
 
 
-#: How many may attack, and how many vectors count, of so many.
+#: The number of attackers, and of vectors that count, for a given number of clients.
 CHOSEN: dict[str, Callable[[int], tuple[int, int]]] = {
     "krum": lambda count: (int(0.25 * count), 1),
     "multi-krum": lambda count: (int(0.25 * count), count - int(0.25 * count)),
@@ -67,7 +70,7 @@ CHOSEN: dict[str, Callable[[int], tuple[int, int]]] = {
 
 
 def defined_krum(x: torch.Tensor, attackers: int, chosen: int) -> torch.Tensor:
-    """In whole numbers of any size: the mean of the vectors of least sums, the
+    """Computes Krum in integers of any size: the mean of the vectors with the smallest sums, the
     first of equal ones."""
     words = [[round(value) for value in row] for row in (x * 2**VECTOR_BITS).tolist()]
     away = [[sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for y in words] for x in words]
@@ -78,7 +81,7 @@ def defined_krum(x: torch.Tensor, attackers: int, chosen: int) -> torch.Tensor:
 
 
 def edges() -> list[torch.Tensor]:
-    """One client to 64, equal vectors, zeros, vectors in both directions, small ones."""
+    """Returns edge cases: one to 64 clients, equal vectors, zeros, opposite vectors, small ones."""
     equal = vectors(1, 5, 7).repeat(6, 1)
     opposite = torch.cat([vectors(1, 4, 8), -vectors(1, 4, 8)]).repeat(2, 1)
     few = vectors(9, 3, 9)
@@ -126,7 +129,7 @@ def test_additive_sharing_has_the_same() -> None:
 
 
 def test_many_columns_are_many_cases_of_coordinates() -> None:
-    """Ties too: elements are few different ones."""
+    """Aggregates columns with few distinct elements, so that ties occur too."""
     cases = [(vectors(clients, 700, clients) * 16).round() / 16 for clients in (1, 2, 3, 7, 8, 12)]
     names = ["fedavg", "median", "trimmed-mean"]
     for x, found in zip(
@@ -149,7 +152,7 @@ def _trimmed(x: Any, part: float) -> Any:
 
 
 def test_references_are_what_they_are_called() -> None:
-    """On plain tensors, where a definition can be written down."""
+    """Checks references on plain tensors against definitions, if they can be written down."""
     x = vectors(9, 12, 4)
     point = combined("geometric-median", x)
     sums = [(x - (point + 0.01 * step)).norm(dim=1).sum() for step in vectors(30, 12, 5)]
@@ -164,7 +167,7 @@ def test_references_are_what_they_are_called() -> None:
 
 
 def test_far_vectors_do_not_move_robust_results() -> None:
-    """A quarter of the clients sends what is far from all others."""
+    """A quarter of the clients sends vectors far from all others."""
     x = vectors(12, 8, 6) * 0.05 + 0.1
     attacked = x.clone()
     attacked[-3:] = -0.9 / 8**0.5
@@ -175,8 +178,8 @@ def test_far_vectors_do_not_move_robust_results() -> None:
 
 
 def late(scale: float, attackers_scale: float) -> torch.Tensor:
-    """Updates of norms about ``scale``, of 12 clients who agree but for noise and of four that
-    attack."""
+    """Draws updates with norms about ``scale``: of 12 clients that agree up to noise, and of four
+    attackers."""
     generator = torch.Generator().manual_seed(7)
     direction = torch.randn(100, generator=generator, dtype=torch.float64)
     direction = direction / direction.norm()
@@ -185,16 +188,15 @@ def late(scale: float, attackers_scale: float) -> torch.Tensor:
     return torch.cat([scale * (direction + 0.5 * noise), attackers])
 
 
-#: Norms from near the bound to thirty units, and by how much attackers are longer; up to the bound
-#: at last.
+#: Norms from near the bound down to thirty units, and how much longer the attackers' vectors are.
+#: The last ones reach the bound.
 LATE = [
     (1e-4, 1),
     *((scale, factor) for scale in (0.3, 1e-3, 1e-5) for factor in (3, 0.999 / scale)),
 ]
 
-#: How far results are from the mean of the honest ones, as a part of its norm, where nothing is
-#: rounded: Krum has the noise of one client's vector, and the shortened attackers turn a fourth of
-#: the mean.
+#: Largest distance of results from the honest mean, relative to its norm, without rounding. Krum
+#: has the noise of one client's vector. The shortened attackers turn a fourth of the mean.
 MOVED = {
     "fltrust": 0.15,
     "krum": 0.55,
@@ -205,23 +207,22 @@ MOVED = {
 
 
 def test_results_are_as_robust_for_short_updates() -> None:
-    """However far the norms are below the bound: what is left of a result is
-    its rounding to units."""
+    """For norms far below the bound, results are as robust up to rounding to units."""
     unit = 2.0**-VECTOR_BITS
     cases = [late(scale, scale * factor) for scale, factor in LATE]
     found = tacit.launch(in_secret, cases, list(MOVED), protocol="replicated")[0]
     for (scale, factor), x, results in zip(LATE, cases, found, strict=True):
         honest = x[:12].mean(0)
         for name, part in MOVED.items():
-            # Of elements, and of the norms that are told from each other.
+            # Rounding of elements, and of the norms that are compared.
             rounding = 0.6 * 100**0.5 * unit * (4 if name == "krum" else 2)
             off = float((results[name] - honest).norm())
             assert off < part * float(honest.norm()) + rounding, (name, scale, factor, off)
 
 
 def near_half() -> list[torch.Tensor]:
-    """As many attackers as there can be, at one point: opposite, elsewhere,
-    and beside the others."""
+    """Draws the largest possible number of attackers at one point: opposite to the others,
+    elsewhere, and next to them."""
     cases = []
     for count in (3, 9, 20, 33, 63, 64):
         attackers = (count - 1) // 2
@@ -248,7 +249,7 @@ def near_half() -> list[torch.Tensor]:
 
 
 def converged(x: torch.Tensor) -> torch.Tensor:
-    """The geometric median, by a hundred thousand steps of Weiszfeld's."""
+    """Computes the geometric median by a hundred thousand Weiszfeld steps."""
     point = x.median(0).values
     for _ in range(100_000):
         inverse = 1 / (x - point).norm(dim=1).clamp(min=1e-13)
@@ -259,24 +260,25 @@ def converged(x: torch.Tensor) -> torch.Tensor:
 
 
 def radius(x: torch.Tensor) -> float:
-    """Of the smallest ball around a vector that holds more than half of them."""
+    """Returns the radius of the smallest ball around a vector that contains more than half of
+    them."""
     return float(torch.cdist(x, x).sort().values[:, len(x) // 2].min())
 
 
 def test_the_geometric_median_is_converged() -> None:
-    """Within what its docstring says, however close attackers come to a half."""
+    """The result is as close to the median as the docstring says, even with almost half
+    attackers."""
     for x in near_half():
         point, best, size = combined("geometric-median", x), converged(x), radius(x)
         assert (point - best).norm() < size / 16, (len(x), float((point - best).norm()) / size)
         sums = [float((x - at).norm(dim=1).sum()) for at in (point, best)]
         assert sums[0] < sums[1] + len(x) * size / 1000
-        # Steps are what holds it.
+        # The number of steps is what makes the bound hold.
         assert len(x) < 60 or (geometric_median(x, x[:, 0], steps=4) - best).norm() > size / 16
 
 
 def test_equal_sums_of_krum_are_the_lowest_numbers() -> None:
-    """One other counts with three and four clients, so that the closest two tie, whichever these
-    are."""
+    """With three and four clients only one neighbour counts, so the closest two always tie."""
     generator = torch.Generator().manual_seed(5)
     cases = [
         torch.randn(3 + at % 2, 10, generator=generator, dtype=torch.float64) * 0.2
@@ -293,7 +295,8 @@ def test_equal_sums_of_krum_are_the_lowest_numbers() -> None:
 
 
 def test_weights_count_in_the_mean_alone() -> None:
-    """Clients send products by their weights, and the sum is divided by the weights' sum."""
+    """Clients send vectors multiplied by their weights, and the sum is divided by the sum of
+    weights."""
     x, weights = vectors(4, 3, 1), torch.tensor([1.0, 0.5, 0.25, 0.0], dtype=torch.float64)
     result = AGGREGATORS["fedavg"].combine(x * weights.unsqueeze(1), weights)
     assert isinstance(result, Quotient)
@@ -317,8 +320,10 @@ def test_an_aggregator_of_ones_own(tmp_path: Any) -> None:
 
 
 def drawn(seed: int) -> torch.Tensor:
-    """Two clients to 64, few as often as many; vectors of up to 12 elements, of which some are
-    equal, zero, or take few values, so that there are ties."""
+    """Draws vectors of two to 64 clients, with few as likely as many.
+
+    Vectors have up to 12 elements. Some are equal or zero, or take few values, so that ties occur.
+    """
     generator = torch.Generator().manual_seed(seed)
     size, parameters = (float(part) for part in torch.rand(2, generator=generator))
     x = vectors(1 + int(64**size), 1 + int(12 * parameters), seed)
@@ -334,7 +339,7 @@ def drawn(seed: int) -> torch.Tensor:
 
 
 def check_all(cases: Sequence[torch.Tensor], protocol: str) -> None:
-    """Every aggregator on every case."""
+    """Runs every aggregator on every case."""
     for x, found in zip(
         cases, tacit.launch(in_secret, cases, NAMES, protocol=protocol)[0], strict=True
     ):
@@ -343,16 +348,16 @@ def check_all(cases: Sequence[torch.Tensor], protocol: str) -> None:
 
 
 def test_random_cases() -> None:
-    """A share of the ten thousand; the last one is of numbers among which many are equal."""
+    """Runs a part of the ten thousand cases. In the last one many numbers are equal."""
     check_all([drawn(seed) for seed in (*range(5), 1189)], "replicated")
 
 
-#: Random cases on shares, of each aggregator.
+#: Random cases on shares for each aggregator, and the parts they are divided into.
 CASES, PARTS = 1250, 10
 
 
 @pytest.mark.long  # About two minutes for each part.
 @pytest.mark.parametrize("part", range(PARTS))
 def test_ten_thousand_cases(part: int) -> None:
-    """On shares, a tenth of them; each session takes many."""
+    """Runs a tenth of the cases on shares. Each session takes many."""
     check_all([drawn(seed) for seed in range(part, CASES, PARTS)], "replicated")

@@ -1,5 +1,5 @@
-"""``federation.toml``: no federation, or one whose rounds can never work, is refused when it is
-read."""
+"""``federation.toml``: files that are no federation, or whose rounds can never work, are refused
+when read."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Data of folders: small files as CIFAR and UCI HAR have them, made here; and PPPFL's tables on
-them."""
+"""Datasets in folders, tested with small generated files in the formats of CIFAR and UCI HAR; and
+PPPFL's tables on them."""
 
 import pickle
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tacit.federated.simulation.training import moved
 
 
 def write_har(folder: Path, train: int = 40, test: int = 12) -> None:
-    """Activities of which each has a measure of its own."""
+    """Writes activities, each of which stands out in one feature."""
     random = np.random.default_rng(1)
     for part, count in (("train", train), ("test", test)):
         within = folder / "UCI HAR Dataset" / part
@@ -34,7 +34,8 @@ def write_har(folder: Path, train: int = 40, test: int = 12) -> None:
 
 
 def write_cifar(folder: Path, each: int = 6) -> None:
-    """Rows of red, green and blue planes, in files such as torchvision's; of both kinds."""
+    """Writes rows of red, green and blue planes in files like torchvision's, of both kinds of
+    CIFAR."""
     random = np.random.default_rng(2)
 
     def write(name: str, entries: dict[str, Any]) -> None:
@@ -64,7 +65,7 @@ def write_cifar(folder: Path, each: int = 6) -> None:
 
 @pytest.fixture
 def any_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has torchvision take the files made here, whose hashes are not those of CIFAR's."""
+    """Makes torchvision accept the generated files, whose hashes differ from CIFAR's."""
     cifar = pytest.importorskip("torchvision.datasets.cifar")
     monkeypatch.setattr(cifar, "check_integrity", lambda path, _: Path(path).exists())
 
@@ -80,14 +81,14 @@ def test_cifar_is_read_as_torchvision_has_it(tmp_path: Path) -> None:
     assert ten.test_labels.tolist() == [0, 1, 2, 3, 4, 5]
     assert (ten.classes, hundred.classes) == (10, 100)
     assert hundred.labels.tolist() == [0, 17, 34, 51, 68, 85]
-    # Rows of a plane are its rows.
+    # The planes keep their order of rows.
     entries = pickle.loads((tmp_path / "cifar-10-batches-py" / "test_batch").read_bytes())
     assert np.array_equal(ten.test_inputs[4, 2, 31], entries["data"][4, 2 * 1024 + 31 * 32 :])
     with pytest.raises(
         MisuseError, match="no network is called 'resnet'; known are linear, vgg-11, resnet-18"
     ):
         dataset("cifar-10/resnet", str(tmp_path))
-    # Of many classes it is told too whether the right one is among five.
+    # With many classes, results also report whether the right class is among the top five.
     case = pppfl.Case("cifar-100", "linear", clients=2)
     rows = in_the_clear(pppfl.federation(case, tmp_path, 1, "cpu", 0))[0]
     assert [row.accuracy == row.accuracy for row in rows].count(True) == len(rows) == 8
@@ -157,7 +158,7 @@ def test_folders_that_hold_something_else(tmp_path: Path) -> None:
     ],
 )
 def test_networks_are_as_large_as_pppfls(name: str, parameters: int) -> None:
-    """Its table 4.2."""
+    """Networks have the sizes of PPPFL's table 4.2."""
     with torch.device("meta"):
         network = NETWORKS[name](10)
         assert network(torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape == (2, 10)
@@ -173,7 +174,7 @@ def test_images_are_moved_and_mirrored() -> None:
     assert found[:, 1].flatten(1).sum(1).tolist() == [7] * 400
     rows, columns = (found[:, 1] == 7).nonzero()[:, 1:].unbind(1)
     assert set(rows.tolist()) == set(range(4, 13))
-    # Mirrored, the fifth column is the tenth.
+    # By mirroring, the fifth column becomes the tenth.
     assert set(columns.tolist()) == set(range(1, 15))
     both_ways = ((columns <= 5).sum(), (columns >= 10).sum())
     assert min(map(int, both_ways)) > 80
@@ -193,7 +194,7 @@ def test_pppfls_cases() -> None:
 
 
 def test_pppfls_tables_on_small_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In secret on one kind of data; what the reports of the others say."""
+    """Runs the tables in secret on one kind of data, and checks what the other reports say."""
     monkeypatch.setattr(pppfl, "SKEWS", (0.9,))
     monkeypatch.setattr(pppfl, "NUMBERS", (16,))
     monkeypatch.setattr(both, "TRANSPORT", "memory")

@@ -1,5 +1,5 @@
-"""Servers that wait for one another: who is never ready is named, and a
-machine that slept is not."""
+"""Servers that wait for one another: a server that is never ready is named, one whose machine slept
+is not."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tacit.federated.service.server import Report
 
 
 class NeverReady:
-    """An intake that waits for ever."""
+    """An intake that waits forever."""
 
     def __init__(self, intake: _core.Intake) -> None:
         self._intake = intake
@@ -52,8 +52,7 @@ def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) ->
 
 
 class Slept:
-    """An intake that says it is not ready just before its machine, and all others, sleep for an
-    hour."""
+    """An intake that reports it is not ready, just before all machines sleep for an hour."""
 
     def __init__(self, inner: _core.Intake, sleep: Callable[[], None]) -> None:
         self._inner = inner
@@ -73,7 +72,7 @@ class Slept:
 def test_machines_that_slept_are_nobodys_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The deadline is over when they wake up, and nobody said so before."""
+    """The deadline has passed when the machines wake up, and no server had reported before."""
     slept = {"seconds": 0.0}
     clock = SimpleNamespace(
         monotonic=lambda: time.monotonic() + slept["seconds"], perf_counter=time.perf_counter

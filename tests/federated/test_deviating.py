@@ -1,5 +1,5 @@
-"""A server that changes what it computes with: no server goes on from it, no honest one is blamed
-alone."""
+"""A server that changes its shares: no server continues from the result, and no honest server is
+blamed alone."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,8 +26,8 @@ START, CLIENTS = torch.arange(4.0), 2
 
 
 class Adds(Step):
-    """In its round of the number 2·w + c, server w adds to its component c of what ``of`` takes of
-    it."""
+    """A step in which server w adds to its component c of the tensor ``of``, in its round number
+    2·w + c."""
 
     def __init__(self, of: Callable[[Held], SecretTensor]) -> None:
         self._of, self._calls = of, [0] * 3
@@ -42,7 +42,7 @@ class Adds(Step):
 
 
 def before(kind: type[Step], adds: Adds) -> Rounds:
-    """Rounds with that step before one of a kind."""
+    """Returns rounds with this step inserted before the first step of the given kind."""
 
     def made(settings: Settings, account: Account | None = None, clients: int = 1) -> Round:
         usual = Round.of(settings, account, clients)
@@ -59,8 +59,8 @@ def combined(held: Held) -> SecretTensor:
 
 
 def test_nobody_goes_on_from_results_that_are_not_one(tmp_path: Path) -> None:
-    """Whichever server adds to whichever of its shares before the reveal; then a round in which
-    none does."""
+    """Any server adds to any of its shares before the reveal. Then follows a round without
+    changes."""
     config, count = written(tmp_path, CLIENTS, rules="norm = 4.0"), 7
 
     def rounds(server: Server) -> list[Report]:
@@ -101,8 +101,11 @@ def test_nobody_goes_on_from_results_that_are_not_one(tmp_path: Path) -> None:
 def test_of_unlike_lists_of_who_is_refused_nothing_is_revealed_and_no_client_hears_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One server is shown that another client is too long: as many rows are left to it, of other
-    clients. The two others, whose lists are one, may open what both hold."""
+    """One server is shown that another client is too long.
+
+    It is left with an equal number of rows, of other clients. The other two servers have the same
+    list and may open what both hold.
+    """
     config = written(tmp_path, 3, rules="norm = 4.0")
     within, revealed = validation.within_bound, []
 
@@ -135,7 +138,7 @@ def test_of_unlike_lists_of_who_is_refused_nothing_is_revealed_and_no_client_hea
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(learn, range(3)))
-    # Two honest ones differ by what a third one brought about: nobody is blamed alone.
+    # Two honest servers differ because of what the third one did: no server is blamed alone.
     for error in servers.failed():
         assert isinstance(error, PeerError)
         assert "need not be one of these two" in str(error)

@@ -14,8 +14,8 @@ from tacit.doctor import examine_federation
 from tacit.federated.service.config import Federation
 from tacit.federated.service.examining import Found, examine
 
-#: Certificates of kinds that links are not made with, for a hundred years: of Ed25519, and of an
-#: authority.
+#: Certificates of unsupported kinds, valid for a hundred years: an Ed25519 certificate, and one of
+#: an authority.
 ED25519 = (
     "MIIBSTCB/KADAgECAhR4807M6aPb6HaYD88OGxUE+p+Q2TAFBgMrZXAwDDEKMAgGA1UEAwwBeDAgFw0yNjExMjcwMTUyNTJa"
     "GA8yMTI1MDYyMTAxNTI1MlowDDEKMAgGA1UEAwwBeDAqMAUGAytlcAMhAKzKUSqMRb4wPCu+LNnj0EASRB1skwbV7l/J1WrN"
@@ -32,8 +32,8 @@ AUTHORITY = (
     "FejRQcGji9Hz12hUaGXHWjFray7u/vcfTVwqDKXn"
 )
 
-#: Of no authority, and of Ed25519: links are made with it, and it signs nothing that clients hand
-#: in.
+#: A certificate of no authority with an Ed25519 key: links accept it, but it cannot sign what
+#: clients hand in.
 NOT_A_CLIENTS = (
     "MIIBJTCB2KADAgECAhQod0Bns6+lOPPUXNMCFbY3+pLrpDAFBgMrZXAwDDEKMAgGA1UEAwwBeDAgFw0yNjExMjcwNTMxMjFa"
     "GA8yMTI1MDYyMTA1MzEyMVowDDEKMAgGA1UEAwwBeDAqMAUGAytlcAMhAEOrus3yfvhr1oKb0TJCU9WD69LUv206xDeitEGF"
@@ -73,7 +73,7 @@ def test_a_federation_that_can_be(tmp_path: Path) -> None:
     assert list(as_server)[len(found) :] == [*more, "server 0", "server 2", "listening for clients"]
     assert all(each.ok for each in as_server.values())
     assert "nobody listens at" in as_server["server 2"].detail
-    # A client needs no other one's files.
+    # A client does not need the other clients' files.
     (tmp_path / "client-0.pem").unlink()
     as_client = examine(str(config), None, 1, 0.1)
     assert all(each.ok for each in as_client)
@@ -95,7 +95,7 @@ def test_certificates_of_kinds_that_are_refused_are_named_by_file(
             in each.detail
         )
         assert "have one made by `tacit federated certificates`: ECDSA" in each.remedy
-    # A server and a client that read it refuse at once, by the same words.
+    # A server and a client that read it refuse at once, with the same words.
     federation = Federation.read(str(config))
     for read in (federation.certificates_of_servers, federation.certificates_of_clients):
         with pytest.raises(
@@ -117,7 +117,7 @@ def test_a_key_that_cannot_sign_is_a_server_s_at_most(tmp_path: Path) -> None:
         tacit.SetupError, match=said + "one made by `tacit federated certificates`: ECDSA P-256"
     ):
         federation.certificates_of_clients()
-    # The remedy is one.
+    # The remedy of the error works.
     (tmp_path / "client-1.key").unlink()
     (tmp_path / "client-1.pem").unlink()
     _core.write_certificates(["client-1"], str(tmp_path))

@@ -1,5 +1,4 @@
-"""Certificates that are not valid any more: whose, since when and what to do,
-at all who meet them."""
+"""Expired certificates: the error at each peer names the owner, the date and the remedy."""
 
 import datetime
 from pathlib import Path
@@ -19,8 +18,8 @@ REMEDY = "make a new one and give it to all servers"
 
 
 def expired(path: Path) -> str:
-    """Puts a certificate that expired an hour ago, with its key, in the place of that one; when it
-    did."""
+    """Replaces a certificate and its key with one that expired an hour ago. Returns the date of
+    expiry."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tacit")])
     end = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)

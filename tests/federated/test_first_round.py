@@ -1,5 +1,5 @@
-"""A server's first round is like all others: what PyTorch imports late is there before clients are
-asked."""
+"""A server's first round is like all others: modules that PyTorch imports late are loaded before
+clients are asked."""
 
 import json
 import os
@@ -9,9 +9,8 @@ from pathlib import Path
 
 from worlds import written
 
-#: Three servers and two clients in threads of an interpreter of their own, whose first secret
-#: tensors are those of the round. It prints what the servers imported from when they could be
-#: reached.
+#: Runs three servers and two clients in threads of a separate interpreter. Its first secret tensors
+#: are those of the round. It prints the modules that servers imported after they became reachable.
 PROGRAM = """
 import json, sys, threading
 import torch

@@ -1,5 +1,5 @@
-"""Flower's rounds through a federation: the same models, and no update in any
-of Flower's messages."""
+"""Flower's rounds through a federation give the same models, and no message of Flower holds an
+update."""
 
 import importlib
 import sys
@@ -59,7 +59,7 @@ def strategy(name: str) -> Strategy:
 
 
 class Learned:
-    """What Flower came to with each strategy, one after the other."""
+    """The models and results of Flower's training with each strategy in turn."""
 
     def __init__(
         self, mods: list[Any], wrapped: Any = lambda inner: inner, backend: str = "threads"
@@ -85,7 +85,7 @@ def plain() -> Learned:
 
 
 def same(found: ArrayRecord, reference: ArrayRecord) -> None:
-    """Alike within 1e-4, in name, kind and shape."""
+    """Checks that two models agree within 1e-4, with equal names, kinds and shapes."""
     assert list(found) == list(reference) == list(flowers.START)
     for name, start in flowers.START.items():
         one, other = found[name].numpy(), reference[name].numpy()
@@ -111,7 +111,7 @@ def test_flowers_strategies_come_to_the_same(
         assert all(
             report.accepted == list(range(NODES)) and not report.refused for report in reports
         )
-        # Nor is the coordinator late, who hands in nothing.
+        # The coordinator, which hands in nothing, does not count as late.
         assert not any(report.late for report in reports)
         assert all(bool(report.model.any()) == (result_to == "all") for report in reports)
     for name, result in learned.results.items():
@@ -128,7 +128,7 @@ def test_flowers_strategies_come_to_the_same(
     for content in replies:
         assert not content.array_records
         assert [set(record) for record in content.metric_records.values()] in ([{"loss"}], [set()])
-    # Without the mod the same look finds the updates.
+    # Without the mod the same search finds the updates.
     assert len(flowers.foreign(plain.messages, plain.models)) >= 2 * NODES * ROUNDS * len(
         STRATEGIES
     )
@@ -137,7 +137,8 @@ def test_flowers_strategies_come_to_the_same(
 def test_a_round_that_comes_to_nothing_leaves_the_model(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And Flower goes on with the next; the reason of the client that failed stays with it."""
+    """Flower continues with the next round. The reason why the client failed stays with the
+    client."""
 
     def train(msg: Message, ctxt: Context) -> Message:
         if msg.content["config"]["server-round"] == 1 and ctxt.node_config["partition-id"] == 0:
@@ -174,8 +175,11 @@ def test_a_round_that_comes_to_nothing_leaves_the_model(
 
 
 def test_a_round_ends_when_all_who_were_asked_have_handed_in_or_failed(tmp_path: Path) -> None:
-    """Two of three are asked, in the first round; in the second one of all three fails, and in the
-    third two. Nothing waits as long as until the deadline."""
+    """No round waits until the deadline.
+
+    In the first round two of three clients are asked. In the second one of three fails, in the
+    third two.
+    """
     rules = f"norm = 8.0\ngreatest_weight = 100\nminimum_clients = 2\ncoordinator = {NODES}\n"
     config = written(tmp_path, NODES + 1, seconds=2 * LONG, rules=rules)
     servers = Servers(config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(3)])
@@ -215,7 +219,7 @@ def test_a_round_ends_when_all_who_were_asked_have_handed_in_or_failed(tmp_path:
 def test_a_node_whose_vector_was_refused_hears_of_it_with_the_next_message(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In its own log, and nobody else does."""
+    """The node logs the refusal. No one else receives it."""
     rules = f"norm = 8.0\ngreatest_weight = 100\nminimum_clients = 2\ncoordinator = {NODES}\n"
     config = written(tmp_path, NODES + 1, rules=f'{rules}bound = "refuse"\n')
     servers = Servers(config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(2)])
@@ -225,7 +229,7 @@ def test_a_node_whose_vector_was_refused_hears_of_it_with_the_next_message(
         assert self._task is not None
         told, task = self._task
         if (self.number, task.round) == (1, 1):
-            # What its own half would have shortened.
+            # Disables the client's own check, which would have shortened the vector.
             self._task = told, replace(task, settings=replace(task.settings, bound="none"))
             state = {name: each + 80.0 for name, each in state.items()}
         return honest(self, state, weight)
@@ -303,7 +307,7 @@ def test_what_goes_wrong_is_in_a_clients_own_log(
     opened: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """And Flower's server, whom the error's text is sent to, hears nothing of it."""
+    """Flower's server receives the error's text, but not the reason."""
 
     def answer(msg: Message, _: Context) -> Message:
         usual = {"arrays": flowers.model(), "metrics": MetricRecord({"num-examples": 3})}
@@ -380,7 +384,7 @@ def test_what_an_app_raises_or_replies_stays_with_it(
             )
         assert str(raised.value) == "this client has handed in nothing; its own log says why"
         assert reason in caplog.text
-        # It has the client's connections, of which a server lets nobody have many.
+        # The log's records keep the client's connections alive, and a server accepts only a few.
         caplog.clear()
 
 
@@ -393,13 +397,13 @@ def test_an_app_without_the_mod_is_noticed(opened: Path, caplog: pytest.LogCaptu
     outer = SecureAggregation(FedAvg(), opened)
     with pytest.raises(MisuseError, match=r"the ClientApp lacks mods=\[secure_mod\]"):
         outer.aggregate_train(1, [bare, bare])
-    # One that has it is enough to know that the app has: what the other one sends does not count.
+    # A single reply with the mod proves that the app has it. The other reply does not count.
     assert outer.aggregate_train(1, [bare, told]) == (None, None)
     assert "node 2 has no secure_mod; its reply does not count" in caplog.text
 
 
 class Asking(FedAvg):
-    """Sends one message, and its arrays with it."""
+    """Sends one message with its arrays."""
 
     def configure_train(self, _: int, arrays: ArrayRecord, *_others: Any) -> list[Message]:
         return [Message(RecordDict({"arrays": arrays}), 0, MessageType.TRAIN)]
@@ -414,13 +418,13 @@ def test_a_model_of_another_size_is_refused_before_anybody_is_asked(opened: Path
         match=f"a model of {SIZE + 2} floating-point values; the servers' rounds are for {SIZE}",
     ):
         outer.configure_train(1, larger, ConfigRecord(), grid)
-    # Nothing has begun that could be aggregated.
+    # No round has begun that could be aggregated.
     assert outer.aggregate_train(1, []) == (None, None)
 
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A federation whose round is open, until nobody needs it any more: two hand in then."""
+    """A federation with an open round, until the fixture is released; then two clients hand in."""
     folder = tmp_path_factory.mktemp("opened")
     config = written(folder, 3, rules="norm = 8.0\nminimum_clients = 2\ncoordinator = 2\n")
     servers = Servers(config, lambda server: server.round(torch.zeros(SIZE)))

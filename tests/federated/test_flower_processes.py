@@ -1,5 +1,7 @@
-"""A SuperLink with SuperNodes, which run the example, and Flower's simulation on ray: no update in
-any byte that a node sends to Flower."""
+"""A SuperLink with SuperNodes that run the example, and Flower's simulation on ray.
+
+No byte that a node sends to Flower holds an update.
+"""
 
 import os
 import re
@@ -30,12 +32,12 @@ APP = Path(__file__).resolve().parent.parent.parent / "examples" / "flower_app"
 ROUNDS, NODES, SIZE = 2, 2, 650
 RULES = f"norm = 30.0\ngreatest_weight = 2000\ncoordinator = {NODES}\n"
 
-#: Seconds that Flower's programs may take, which start a process for each message.
+#: Most seconds that Flower's programs may take. They start a process for each message.
 PATIENCE = 240.0
 
 
 class Wire:
-    """A way to a server that keeps what goes up it."""
+    """A relay to a server that records what is sent to it."""
 
     def __init__(self, port: int) -> None:
         self.up = bytearray()
@@ -72,7 +74,7 @@ class Wire:
 
 @contextmanager
 def program(folder: Path, name: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
-    """One of Flower's, which is ended afterwards."""
+    """Runs one of Flower's programs, and ends it afterwards."""
     environment = {
         **os.environ,
         "FLWR_HOME": str(folder / "flwr"),
@@ -111,7 +113,8 @@ def said(folder: Path) -> str:
 
 
 def ran(app: Path, folder: Path, config: Path) -> tuple[dict[str, torch.Tensor], bytes]:
-    """What a SuperLink with two SuperNodes came to, and all that the nodes sent to it."""
+    """Returns the model from a SuperLink with two SuperNodes, and all bytes that the nodes sent to
+    it."""
     (port,) = free_ports(1)
     (folder / "flwr").mkdir(parents=True)
     connection = f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
@@ -144,12 +147,12 @@ def ran(app: Path, folder: Path, config: Path) -> tuple[dict[str, torch.Tensor],
         while not out.exists():
             assert time.monotonic() < until, said(folder)
             time.sleep(0.2)
-        # Whoever writes it has begun to; a file that is whole can be read.
+        # The writer has begun; wait until the file is complete.
         time.sleep(1.0)
     return torch.load(out), bytes(wire.up)
 
 
-#: How an array begins in whatever Flower sends.
+#: The first bytes of an array in anything that Flower sends.
 ARRAY = b"\x93NUMPY"
 
 
@@ -168,13 +171,13 @@ def test_a_superlink_and_its_supernodes_see_no_update(tmp_path: Path) -> None:
         assert torch.allclose(secret[name], plain[name], rtol=0, atol=1e-4)
         assert float((plain[name] - start).abs().max()) > 0.01
     assert up.count(ARRAY) == 0
-    # Without the mod the same look finds them: weights and biases of each node and round.
+    # Without the mod the same search finds weights and biases of each node and round.
     assert seen.count(ARRAY) == 2 * NODES * ROUNDS
     assert len(seen) - len(up) > NODES * ROUNDS * SIZE * 2
 
 
 def without_tacit(folder: Path) -> Path:
-    """The example as it was before."""
+    """Copies the example without the lines for tacit."""
     shutil.copytree(APP, folder)
     for path in (folder / "digits").glob("*.py"):
         lines = path.read_text().splitlines(keepends=True)
@@ -188,7 +191,7 @@ def without_tacit(folder: Path) -> Path:
 
 
 def network() -> torch.nn.Module:
-    """As the example has it."""
+    """Returns the network of the example."""
     namespace: dict[str, Any] = {}
     exec((APP / "digits" / "task.py").read_text(), namespace)
     return namespace["network"]()
@@ -196,7 +199,8 @@ def network() -> torch.nn.Module:
 
 @pytest.mark.long  # ray starts seven processes, and has 70 MB of its own.
 def test_flowers_simulation_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes in processes of their own; what they reply, as ``test_flower`` has it in threads."""
+    """Runs nodes in separate processes, and checks their replies as ``test_flower`` does in
+    threads."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(each for each in sys.path if each))
     nodes = len(flowers.COUNTS)
     size = sum(values.size for values in flowers.START.values() if values.dtype.kind == "f")

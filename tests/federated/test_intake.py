@@ -74,7 +74,7 @@ def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
     for each in reports:
         assert all(report.accepted == [0, 1, 2] and report.failure is None for report in each)
         assert all(report.refused == [] and report.dropped == [] for report in each)
-    # A server that starts again goes on with the numbers.
+    # A restarted server continues with these numbers.
     assert known_of(tmp_path, 0) == "2 0 0 2 2"
 
 
@@ -117,7 +117,7 @@ def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_pat
         clients[2].submit(tasks[2].model)
     for client in clients[:2]:
         assert torch.allclose(client.result(LONG), torch.full((3,), 0.125), atol=1e-5)
-    # The second server is not asked for what another one refused.
+    # The second server is not asked for what another server refused.
     for report, refused in zip(servers.ended(), (1, 0, 1), strict=True):
         assert report.accepted == [0, 1]
         assert len([reason for client, reason, _ in report.refused if client == 0]) == refused
@@ -149,8 +149,10 @@ def test_servers_that_are_not_to_know_the_model_do_not(tmp_path: Path) -> None:
 
 
 def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path) -> None:
-    """Servers that are started again with the model of the beginning do not begin anew: clients go
-    on with what they have, one that has it from another client too."""
+    """Restarted servers with the initial model continue the training.
+
+    Clients continue with their model. A client may also take it over from another client.
+    """
     config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
     start, updates = torch.arange(5.0), torch.tensor([0.25, 0.5])
     clients = [Client(config, number) for number in range(2)]
@@ -170,19 +172,19 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
     _, learned = one_round()
     assert torch.allclose(learned[0], start + 0.375, atol=1e-4)
     assert known_of(tmp_path, 0) == "1 1 0 1 1"
-    # A client's program ends, and the next one knows nothing but what it is told.
+    # A client's program ends, and the next one knows only what it is given.
     clients[1] = Client(config, 1)
     clients[1].take_up(learned[0], 1)
     reports, learned = one_round()
     assert all(torch.allclose(model, start + 0.75, atol=1e-4) for model in learned)
     assert all(report.round == 2 and torch.equal(report.model, start) for report in reports)
-    # The third server ended before it had kept the result, so that no client has it.
+    # The third server ended before it stored the result, so no client has it.
     write_known(tmp_path, 2, 2, 1)
     for client in clients:
         client.take_up(start + 0.375, 1)
     _, learned = one_round()
     assert all(torch.allclose(model, start + 0.75, atol=1e-4) for model in learned)
-    # One that has lost its file would make all begin anew.
+    # A server that lost its file would make all start anew.
     (tmp_path / "server-1.round").unlink()
     failed = Servers(config, lambda server: server.round(start)).failed()
     for error in failed:
@@ -242,7 +244,7 @@ def test_who_reaches_two_servers_only_does_not_count(tmp_path: Path) -> None:
     whole, half = Client(config, 0), Client(config, 1)
     whole.submit(whole.join(LONG).model + 0.5)
     half.join(LONG)
-    # From here on the client does not find the third server.
+    # From here on the client cannot reach the third server.
     elsewhere = tmp_path / "elsewhere.toml"
     closed = free_addresses(1)[0]
     elsewhere.write_text(
@@ -258,7 +260,7 @@ def test_who_reaches_two_servers_only_does_not_count(tmp_path: Path) -> None:
     assert torch.allclose(whole.result(LONG), torch.full((3,), 0.5), atol=1e-5)
     reports = servers.ended()
     assert [report.accepted for report in reports] == [[0], [0], [0]]
-    # The second server keeps vectors, and wants none before the others have their part.
+    # The second server stores vectors, and accepts none before the others have their parts.
     assert [report.dropped for report in reports] == [[1], [], []]
 
 
@@ -281,7 +283,7 @@ def test_noise_of_pairs_is_the_same_at_all_and_known_to_none() -> None:
     revealed = found[0][0]
     assert all(torch.equal(each[0], revealed) for each in found)
     assert abs(float(revealed.std()) / (deviation * 3**0.5) - 1) < 0.03
-    # Each party lacks one part of three.
+    # Each party lacks one of three parts.
     for _, known in found:
         assert abs(float((revealed - known).std()) / deviation - 1) < 0.03
 
@@ -304,7 +306,8 @@ def test_too_few_clients_come_to_nothing(tmp_path: Path) -> None:
 def nothing_and_then_something(
     config: Path, spoil: Callable[[Client], None], match: str, atol: float = 2e-3
 ) -> list[list[Report]]:
-    """Two rounds of three clients, of whom client 1 spoils the first; what servers report."""
+    """Runs two rounds of three clients, of which client 1 spoils the first. Returns the servers'
+    reports."""
     start = torch.zeros(4)
 
     def learn(number: int) -> torch.Tensor:
@@ -353,11 +356,11 @@ def test_who_is_refused_spoils_one_round_and_not_the_next(
 def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(
     how: str, tmp_path: Path
 ) -> None:
-    # With less joint noise nothing of δ is left beside what it is off by, and its ε is infinite.
+    # With less joint noise, the error of its samples would use up δ, and ε would be infinite.
     sigma = 0.5 if how == "joint" else 0.0005
     noise = f'noise = "{how}"\nsigma = {sigma}\ndivisor = 3.0\n[privacy]\nbudget = 1e9'
     config = written(tmp_path, 3, rules=f"norm = 1.0\nminimum_clients = 3\n{noise}")
-    # Behind it stands what is said to the client alone that was refused.
+    # The text that only the refused client receives follows.
     match = "too few clients count in this round($|[;:.,]? *what this client handed in was refused)"
     found = nothing_and_then_something(config, beyond_the_bound, match, atol=max(2e-3, 4 * sigma))
     for first, second in found:
@@ -365,7 +368,7 @@ def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(
         assert first.epsilons == Epsilons(0.0, 0.0)
         assert second.epsilons is not None
         assert 0 < second.epsilons.to_others <= second.epsilons.to_server
-        # Of joint noise no server knows a part.
+        # No server knows any part of joint noise.
         assert (second.epsilons.to_others == second.epsilons.to_server) is (how == "joint")
         spent = f"spent: ε {second.epsilons.to_server:.4g} against a server, {second.epsilons.to_others:.4g}"
         assert spent in _line(second)
@@ -381,7 +384,7 @@ def test_joint_noise_is_for_no_larger_model(tmp_path: Path) -> None:
 
 
 def test_servers_refuse_the_round_that_would_overspend(tmp_path: Path) -> None:
-    """All three, before any client is asked, also where they start again."""
+    """All three servers refuse before any client is asked, also after a restart."""
     budget = 1.2 * epsilons(Mechanism.of(2.0), 1).to_server
     noise = f'noise = "pairs"\nsigma = 2.0\ndivisor = 2.0\n[privacy]\nbudget = {budget}'
     config = written(tmp_path, 2, rules=noise)
@@ -390,7 +393,7 @@ def test_servers_refuse_the_round_that_would_overspend(tmp_path: Path) -> None:
     for number in range(2):
         client = Client(config, number)
         client.submit(client.join(LONG).model)
-    # They start again with their accounts, at other ports.
+    # The servers restart with their accounts at other ports.
     (again := tmp_path / "again").mkdir()
     restarted = written(again, 2, rules=noise)
     first = servers.failed()
@@ -399,7 +402,7 @@ def test_servers_refuse_the_round_that_would_overspend(tmp_path: Path) -> None:
     for failed in (first, Servers(restarted, lambda server: server.round(start)).failed()):
         assert any("round 2 would spend ε = " in str(error) for error in failed)
         for error in failed:
-            # One may hear of another's refusal before it refuses itself.
+            # A server may learn of another's refusal before it refuses itself.
             assert isinstance(error, MisuseError) or "its program raised MisuseError" in str(error)
     assert known_of(tmp_path, 0) == "1 0 1 1"
     assert not (again / "server-0.round").exists()
@@ -430,8 +433,8 @@ def test_servers_of_unlike_configurations_do_not_begin(
 
 
 class AnotherList:
-    """An intake, or what came in there, of a server that takes another client for one that is not
-    whole."""
+    """An intake, or its contents, of a server that takes another client for one whose vector is
+    incomplete."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -447,8 +450,8 @@ class AnotherList:
 
 
 def test_servers_of_unlike_lists_of_clients_stop(tmp_path: Path) -> None:
-    """Only a sum is computed, whose size says nothing of how many it is of. No client is told of
-    it."""
+    """The servers compute only a sum, whose size does not depend on the number of clients. No
+    client receives it."""
     config = written(tmp_path, 3, rules='bound = "none"')
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
@@ -461,7 +464,8 @@ def test_servers_of_unlike_lists_of_clients_stop(tmp_path: Path) -> None:
 
 
 def nobody_is_told(servers: Servers, clients: list[Client]) -> None:
-    """Of three servers of which one differs, each fails, and each client hears of a failure."""
+    """Checks that each of three servers, one of which differs, fails, and that each client receives
+    an error."""
 
     def refused(client: Client) -> str:
         client.submit(client.join(LONG).model)
@@ -480,8 +484,8 @@ def nobody_is_told(servers: Servers, clients: list[Client]) -> None:
 
 
 def test_servers_that_differ_in_the_last_step_tell_clients_nothing(tmp_path: Path) -> None:
-    """One has a step more, after all that others send it: they would not hear
-    of it in this round."""
+    """One server takes an additional step after all messages from others, so these cannot notice it
+    in this round."""
     config = written(tmp_path, 3, rules='bound = "none"')
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
@@ -511,7 +515,7 @@ def test_servers_and_clients_as_processes(tmp_path: Path) -> None:
     config = written(tmp_path, 3, seconds=20.0)
     model = torch.nn.Linear(4, 2)
     torch.save(model.state_dict(), tmp_path / "start.pt")
-    # The model lies beside the configuration.
+    # The model is in the configuration's folder.
     serve = ["federated", "serve", "--config", config, "--threads", 1]
     servers = [
         Command(*serve, "--server", at, "--out", tmp_path / f"{at}.pt", "--rounds", 1)
@@ -532,7 +536,7 @@ def test_servers_and_clients_as_processes(tmp_path: Path) -> None:
         code, output, errors = server.ended()
         assert code == 0, errors
         assert output.startswith("round 1: 3 clients in ")
-        # As it was given, so that servers which begin again with it tell the same names.
+        # The model has its original form, so that servers that start from it report the same names.
         after = torch.nn.Linear(4, 2)
         after.load_state_dict(torch.load(tmp_path / f"{at}.pt"))
         assert torch.equal(torch.nn.utils.parameters_to_vector(after.parameters()), learned[at])

@@ -1,5 +1,5 @@
-"""Noise that the servers draw together: its tables and their sum by exact
-arithmetic, and samples."""
+"""Noise that the servers draw together: exact checks of its tables and their sum, and tests of
+samples."""
 
 import math
 from decimal import Decimal
@@ -26,12 +26,12 @@ from tacit.federated.privacy.joint import (
 from tacit.federated.privacy.noise import parts
 from tacit.randomness.sampling import _columns
 
-#: Variances at which one more digit is drawn, and others.
+#: Variances around which another digit is needed, and others.
 VARIANCES = [16, 25, 184, 185, 186, 3000, 3051, 3052, 2**44, 2**56 - 1]
 
 
 def probabilities(weights: list[int]) -> NDArray[Any]:
-    """Of a digit, from -127.5 to 127.5."""
+    """Returns the probabilities of a digit's values, from -127.5 to 127.5."""
     half = np.array([weight / (2 * sum(weights)) for weight in weights])
     return np.concatenate([half[::-1], half])
 
@@ -67,8 +67,8 @@ def test_walkers_table_has_its_probabilities_but_for_a_unit() -> None:
 
 @pytest.mark.parametrize("variance", [185, 200, 500, 3052, 9000])
 def test_digits_add_up_to_a_discrete_gaussian(variance: int) -> None:
-    """Exactly, but for what double precision leaves: here the last digit is as narrow as it ever
-    is."""
+    """The sum is exact up to double precision. At these variances the last digit is the narrowest
+    possible."""
     chances = np.ones(1)
     for weights in reversed(tables(variance)):
         spread = np.zeros(4 * (len(chances) - 1) + 1)
@@ -82,7 +82,7 @@ def test_digits_add_up_to_a_discrete_gaussian(variance: int) -> None:
 
 
 def samples(count: int, words: list[float], **options: Any) -> list[NDArray[Any]]:
-    """In words, of these deviations."""
+    """Returns samples with the given deviations in words."""
 
     def program() -> list[torch.Tensor]:
         zeros = tacit.share(torch.zeros(count, dtype=torch.float64), owner=0)
@@ -96,8 +96,8 @@ def samples(count: int, words: list[float], **options: Any) -> list[NDArray[Any]
 
 
 def check_samples(count: int, **options: Any) -> None:
-    """Chi-square of small integers, Kolmogorov and Smirnov's test of large
-    ones, and correlations."""
+    """Checks samples by chi-square for small integers, by Kolmogorov–Smirnov for large ones, and
+    for correlations."""
     small, *large = samples(count, [4.0, 15.0, 2.0**22, 2.0**22], **options)[0:4]
     for drawn, words in ((small, 4.0), (large[0], 15.0)):
         edges = np.arange(-12, 13) * (words / 4)
@@ -109,7 +109,7 @@ def check_samples(count: int, **options: Any) -> None:
         observed, _ = np.histogram(drawn, [-np.inf, *(edges - 0.25), np.inf])
         assert stats.chisquare(observed, expected / expected.sum() * count).pvalue > 1e-6
     wide = [drawn / 2.0**22 for drawn in large[1:]]
-    # As many are drawn again as of so many words, but for what is drawn four times.
+    # The expected number of repetitions among this many random words, up to words drawn four times.
     again = count**2 / (4 * math.sqrt(math.pi) * 2.0**22) - count**3 / (
         12 * math.sqrt(3) * math.pi * 2.0**44
     )
@@ -121,7 +121,7 @@ def check_samples(count: int, **options: Any) -> None:
     for distance in (1, 64, 4096):
         assert abs(float((first[distance:] * first[:-distance]).mean())) < most
     assert abs(float((first * other).mean())) < most
-    # Low bits are as good as any.
+    # Low bits are uniform.
     bits = np.array(
         [np.bincount((large[1].astype(np.int64) >> at) & 3, minlength=4) for at in range(0, 16, 2)]
     )
@@ -139,7 +139,8 @@ def test_samples_are_of_a_discrete_gaussian(options: dict[str, Any]) -> None:
 
 @pytest.mark.long
 def test_as_many_samples_as_there_may_be_are() -> None:
-    """Under the reference: the same code, on values that are not secret."""
+    """Draws the largest number of samples under the reference: the same code on values that are not
+    secret."""
     check_samples(MOST_VALUES, protocol="plain", parties=2)
 
 
@@ -165,7 +166,8 @@ def test_what_joint_noise_may_be() -> None:
 
 
 def test_all_of_joint_noise_counts_against_a_server() -> None:
-    """It knows none, and who takes part, so that chance hides nobody from it."""
+    """A server knows none of the noise, but knows who takes part. So sampling hides no client from
+    it."""
     mechanism = Mechanism.of(2.0, parts("joint", 3), sampling=0.25)
     found = epsilons(mechanism, 4)
     assert found.to_server == epsilon(2.0, 1.0, 4, 1e-5)

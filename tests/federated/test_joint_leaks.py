@@ -1,5 +1,7 @@
-"""What a server sees of noise that is drawn jointly: components that say nothing, and the noisy
-result. With the mutations that must be noticed."""
+"""A server's view of jointly drawn noise: uniform components, and the noisy result.
+
+The tests include mutations that must be noticed.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,24 +27,25 @@ from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Values of a vector, which are drawn in one block; and the deviation of their noise in bounds.
+#: Values of a vector, which are drawn in one block; and the deviation of their noise relative to
+#: the bound.
 SIZE, SIGMA = 8000, 1.5
 
 Bits = Callable[[Session, tuple[int, ...]], Parts]
 
 
 class View(NamedTuple):
-    """Of a server, in a round on zeros."""
+    """A server's view of a round on zeros."""
 
     #: The bits that it drew itself, [bits, values].
     own: Array
-    #: The result, in deviations.
+    #: The result, in standard deviations.
     noise: Array
     shown: list[Any]
 
 
 class Drawing:
-    """A core that keeps what this party hands in itself."""
+    """A core that records the bits that this party hands in."""
 
     def __init__(self, core: Any) -> None:
         self._core = core
@@ -62,7 +65,7 @@ class Drawing:
 
 
 def views(folder: Path) -> list[View]:
-    """Of a round with joint noise, at each server."""
+    """Returns each server's view of a round with joint noise."""
 
     def program() -> View:
         session = tacit.session()
@@ -91,8 +94,8 @@ def views(folder: Path) -> list[View]:
 
 
 def hides(view: View) -> bool:
-    """Whether noise is a Gaussian of the whole deviation that has nothing to do with any bit that
-    the server drew."""
+    """Returns whether the noise is a Gaussian of the full deviation that is independent of each bit
+    that the server drew."""
     if stats.kstest(view.noise, "norm").pvalue < 1e-6:
         return False
     bits = (view.own - 0.5) * 2
@@ -104,8 +107,8 @@ def hides(view: View) -> bool:
 
 
 def shows_no_more(view: View) -> bool:
-    """Whether all that is shown is what servers draw of the coin, a bit of each client, and the
-    result."""
+    """Returns whether only the servers' draws for the coin, a bit per client, and the result are
+    shown."""
     kinds = [type(each) for each in view.shown] == [bytes, np.ndarray, np.ndarray]
     return kinds and [len(view.shown[0]), *(each.size for each in view.shown[1:])] == [
         3 * COIN,
@@ -127,8 +130,11 @@ def test_joint_noise_hides_from_every_server_and_nothing_else_is_shown(tmp_path:
 def test_noise_that_a_server_chooses_is_noticed(
     what: int, chooses: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mutation: signs, or columns of magnitudes, are of one server's bits alone, not of the XOR
-    of all servers'. By that server's view."""
+    """Notices, in this server's view, a mutation that lets one server choose bits.
+
+    Signs, or columns of magnitudes, come from one server's bits alone instead of the XOR of all
+    servers' bits.
+    """
     usual: Bits = sampling.bits
 
     def mutated(session: Session, shape: tuple[int, ...]) -> Parts:
@@ -144,9 +150,11 @@ def test_noise_that_a_server_chooses_is_noticed(
 
 
 def says(mutated: bool = False) -> list[str | None]:
-    """Of each server, what components say that it holds on the way, of as many values as are looked
-    at together. A component of zeros is the one that nobody needs of bits that one party hands
-    in."""
+    """Returns for each server the first sign that intermediate components are not uniform.
+
+    The components are of the values that are checked together. A component of zeros is unused: it
+    belongs to bits that one party hands in.
+    """
 
     def program() -> str | None:
         total = tacit.share(torch.zeros(CLIENTS), owner=0)
@@ -156,7 +164,7 @@ def says(mutated: bool = False) -> list[str | None]:
         drawn = sampling.bits(tacit.session(), (192, CLIENTS))
         joint(total, SIGMA)
         if mutated:
-            # A server's own terms of a product of bits, as they were before a mask is added.
+            # A server's own terms of a product of bits before a mask is added.
             first, second = (part.numpy() for part in drawn)
             keep((first & first) ^ (first & second))
         return watched.taken()[0]
@@ -170,7 +178,7 @@ def test_components_of_joint_noise_say_nothing() -> None:
 
 
 def test_noise_that_is_opened_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mutation: the digits' signs are shown to all."""
+    """Notices a mutation that shows the digits' signs to all."""
     usual: Bits = sampling.bits
 
     def mutated(session: Session, shape: tuple[int, ...]) -> Parts:

@@ -1,4 +1,4 @@
-"""Whether what a client hands in is of the model that the servers have: names, shapes and order."""
+"""Whether a client's model matches the servers': names, shapes and order."""
 
 import re
 from collections import OrderedDict
@@ -26,7 +26,7 @@ from tacit.federated.service.terms import Terms
 
 
 def model() -> nn.Module:
-    """Two layers of one size, which could be taken for each other."""
+    """A model with two layers of equal size, which could be confused."""
     return nn.Sequential(OrderedDict(first=nn.Linear(3, 3), second=nn.Linear(3, 3, bias=False)))
 
 
@@ -80,8 +80,8 @@ def test_a_state_of_another_model_is_refused_by_its_first_parameter(
 
 
 def test_what_is_of_the_same_model_is_taken() -> None:
-    """A module and its state, in whatever precision; a row, which has no names; all, if servers
-    have one."""
+    """Accepts a module and its state in any precision, and a row, which has no names. Servers with
+    a row accept everything."""
     layout, start = layout_of(model().state_dict()), torch.zeros(SIZE)
     for state in (model(), model().state_dict(), model().double(), torch.zeros(SIZE)):
         assert len(change_of(state, start, layout)) == SIZE
@@ -120,7 +120,8 @@ def test_terms_that_hold_no_layout() -> None:
 
 
 def test_clients_hear_of_the_models_names_in_every_round(tmp_path: Path) -> None:
-    """Also in those that servers begin from a row, as their last report has it."""
+    """Clients receive the names also in rounds that servers start from a row, as in their last
+    report."""
     config = written(tmp_path, 2, rules="norm = 4.0")
     start = model()
 

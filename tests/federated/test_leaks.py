@@ -1,9 +1,9 @@
-"""What a server sees of a round: its components, and what is shown. With the mutations that must be
-noticed.
+"""A server's view of a round: its components, and what is shown.
 
-What travels between the servers in each operation is the subject of crates/mpc/tests/leaks, and of
-a client's pieces of crates/mpc/tests/submissions.rs; here is what the steps of a round make of the
-operations."""
+The tests include mutations that must be noticed. crates/mpc/tests/leaks tests what travels between
+the servers in each operation, and crates/mpc/tests/submissions.rs tests a client's pieces. The
+tests here cover how the steps of a round combine the operations.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -26,8 +26,8 @@ from tacit.federated.validation import COIN, UNIT, VECTOR_BITS
 from tacit.fixed import Scale
 from tacit.tensor import SecretTensor
 
-#: What all clients send: vectors within the bound in two ways, and far beyond it; with their
-#: weight.
+#: Vectors that all clients send, with their weight: two different ones within the bound, and one
+#: far beyond it.
 SHORT, OTHER, LONG = (
     [0, UNIT // 4, -5, 77],
     [UNIT // 5, -1, 0, UNIT // 7],
@@ -37,12 +37,13 @@ WEIGHT = UNIT // 2 + 7
 
 Work = Callable[[SecretTensor, SecretTensor], Any]
 
-#: The three pieces of what all clients send.
+#: The three pieces of the words that all clients send.
 Pieces = list[torch.Tensor]
 
 
 def split(words: Any, muted: int | None = None, *, clients: int = CLIENTS) -> Pieces:
-    """Two pieces that are random, unless one is muted, and the rest; of so many clients."""
+    """Splits the words of all clients into two random pieces and the rest. A muted piece is
+    zero."""
     plain = torch.as_tensor(words).expand(clients, *torch.as_tensor(words).shape)
     drawn = [
         torch.frombuffer(bytearray(os.urandom(8 * plain.numel())), dtype=torch.int64)
@@ -55,7 +56,7 @@ def split(words: Any, muted: int | None = None, *, clients: int = CLIENTS) -> Pi
 
 
 def held(pieces: Pieces) -> SecretTensor:
-    """What this server has of them."""
+    """Returns the secret tensor of the pieces that this server holds."""
     session = tacit.session()
     own = tuple(pieces[(session.party + at) % 3].clone() for at in range(2))
     return SecretTensor(own, Scale(VECTOR_BITS), session, torch.float64)
@@ -64,8 +65,7 @@ def held(pieces: Pieces) -> SecretTensor:
 def views_of(
     vectors: Sequence[Any], work: Work, *, muted: int | None = None
 ) -> list[list[tuple[str | None, list[Any]]]]:
-    """Of each server, for each vector that all clients send: what its components say, and what is
-    shown."""
+    """Returns each server's view for each vector: what its components reveal, and what is shown."""
     sent = [(split(words, muted), split(WEIGHT, muted)) for words in vectors]
 
     def program() -> list[tuple[str | None, list[Any]]]:
@@ -82,17 +82,18 @@ def views_of(
 
 
 def refused(vectors: SecretTensor, weights: SecretTensor) -> Any:
-    """Validation as rounds have it."""
+    """Validates as rounds do."""
     return validation.within_bound(vectors, weights, is_weighted=True)
 
 
 def shortened(vectors: SecretTensor, weights: SecretTensor) -> Any:
-    """The same for vectors that are made shorter."""
+    """Validates and shortens vectors as rounds do."""
     return validation.clipped(vectors, weights, is_weighted=True)
 
 
 def verdicts(found: Sequence[tuple[str | None, list[Any]]]) -> list[set[int]]:
-    """For each vector what is shown besides the coin, which has to be a new one each time."""
+    """Returns for each vector what is shown in addition to the coin. Checks that each coin is
+    new."""
     coins = [shown[0] for _, shown in found]
     assert {(type(coin), len(coin)) for coin in coins} == {(bytes, 3 * COIN)}
     assert len(set(coins)) == len(coins)
@@ -102,7 +103,7 @@ def verdicts(found: Sequence[tuple[str | None, list[Any]]]) -> list[set[int]]:
 
 
 def bits_shown(found: Sequence[tuple[str | None, list[Any]]]) -> list[int]:
-    """How many words or bits are shown besides the coin."""
+    """Returns the number of words or bits shown in addition to the coin."""
     return [sum(part.size for part in shown[1:]) for _, shown in found]
 
 
@@ -115,13 +116,13 @@ def test_validation_shows_a_bit_of_each_client_and_nothing_else(check: Work) -> 
 
 
 def norms_shown(vectors: SecretTensor, weights: SecretTensor) -> None:
-    """A mutation: norms are compared in the clear."""
+    """A mutation that compares norms in the clear."""
     refused(vectors, weights)
     validation.squares(vectors).reveal()
 
 
 def reasons_shown(vectors: SecretTensor, weights: SecretTensor) -> None:
-    """A mutation: what is shown is which demand a client does not meet."""
+    """A mutation that shows which requirement a client fails."""
     (validation._demands(vectors, weights) < 0).reveal()
 
 
@@ -134,12 +135,12 @@ def test_what_is_shown_too_much_is_noticed(mutation: Work) -> None:
 
 @pytest.mark.parametrize("muted", [0, 1])
 def test_a_piece_that_is_not_random_is_noticed(muted: int) -> None:
-    """By every server: two hold it, and the third one has both others."""
+    """Every server notices: two hold the piece, and the third holds both others."""
     assert all(found[0][0] is not None for found in views_of([SHORT], lambda *_: None, muted=muted))
 
 
 def test_products_that_are_not_masked_anew_are_noticed() -> None:
-    """Each server's own terms of a product, as they were before a mask is added."""
+    """Uses each server's own terms of a product before a mask is added."""
 
     def bare(vectors: SecretTensor, weights: SecretTensor) -> None:  # noqa: ARG001
         first, second = (part.numpy() for part in weights._parts)
@@ -167,8 +168,11 @@ class Sparing:
 
 
 def noisy(folder: Path, lacking: int | None = None) -> list[tuple[Array, Array, list[Any]]]:
-    """Of a round with noise on zeros, at each server: the noise that it knows and the one that it
-    lacks, in deviations of one part, and all that is shown to it."""
+    """Runs a round with noise on zeros.
+
+    Returns for each server the noise that it knows and the noise that it lacks, in standard
+    deviations of one part, and all that is shown to it.
+    """
     size, sigma = 20_000, 1.5
     sent = [split(words, clients=2) for words in (torch.zeros(size, dtype=torch.int64), UNIT)]
 
@@ -190,8 +194,8 @@ def noisy(folder: Path, lacking: int | None = None) -> list[tuple[Array, Array, 
 
 
 def hides(known: Array, unknown: Array) -> bool:
-    """Whether what a server lacks is a Gaussian of the whole deviation that has nothing to do with
-    what it knows."""
+    """Returns whether the unknown noise is a Gaussian of the full deviation that is independent of
+    the known noise."""
     is_gaussian = stats.kstest(unknown, "norm").pvalue > 1e-6
     return bool(is_gaussian and abs(np.corrcoef(known, unknown)[0, 1]) < 5 / len(unknown) ** 0.5)
 
@@ -207,6 +211,6 @@ def test_noise_hides_from_every_server_and_nothing_else_is_shown(tmp_path: Path)
 
 @pytest.mark.parametrize("lacking", [0, 1, 2])
 def test_noise_that_leaves_out_a_part_is_noticed(lacking: int, tmp_path: Path) -> None:
-    """By the one server that does not hold it, from whom nothing is hidden then."""
+    """The server that does not hold the part notices. Nothing is hidden from it then."""
     noticed = [not hides(known, unknown) for known, unknown, _ in noisy(tmp_path, lacking)]
     assert noticed == [(party + 2) % 3 == lacking for party in range(3)]

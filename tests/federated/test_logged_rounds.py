@@ -1,4 +1,4 @@
-"""What a round logs at its servers and its clients."""
+"""Log messages of a round at its servers and its clients."""
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -44,5 +44,5 @@ def test_a_round_logs_no_vector(tmp_path: Path, caplog: pytest.LogCaptureFixture
     said = " ".join(found["tacit.federated.service.server", "INFO"])
     for server in range(3):
         assert f"server {server}: round 1 of 2 values began" in said
-    # Who is at the door before the round is refused, and comes again.
+    # A client that arrives before the round opens is refused, and comes again.
     assert said.count("2 clients count, 0 dropped, 0 late, ") == 3

@@ -1,4 +1,4 @@
-"""Accounts that are lost, or put back to an earlier state: no server begins again at an ε of 0."""
+"""Accounts that are lost or restored from an earlier state: no server restarts at an ε of 0."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ RULES = 'noise = "pairs"\nsigma = 2.0\ndivisor = 2.0\n'
 
 
 def spent(config: Path, rounds: int) -> list[list[Report]]:
-    """So many rounds of two clients."""
+    """Runs the given number of rounds with two clients."""
     servers = Servers(config, lambda server: [server.round(START) for _ in range(rounds)])
     clients = [Client(config, number) for number in range(2)]
     for _ in range(rounds):
@@ -31,7 +31,7 @@ def spent(config: Path, rounds: int) -> list[list[Report]]:
 
 
 def rounds_of(folder: Path) -> list[int]:
-    """What each account has."""
+    """Returns the number of rounds in each account."""
     files = [folder / f"server-{number}.account" for number in range(3)]
     return [json.loads(file.read_text())["rounds"] if file.exists() else 0 for file in files]
 
@@ -44,7 +44,7 @@ def test_servers_whose_accounts_are_gone_do_not_begin_at_nothing(tmp_path: Path)
     said = r"server-1\.account has 0 rounds, and .*server-1\.round says that 1 are spent, which stays so: put"
     with pytest.raises(SetupError, match=said), Server.open(config, 1):
         pass
-    # The remedy is one.
+    # The remedy of the error works.
     shutil.copy(tmp_path / "server-0.account", tmp_path / "server-1.account")
     for (report,) in spent(config, 1):
         assert report.epsilons == epsilons(Mechanism.of(2.0), 2)
@@ -64,7 +64,7 @@ def test_an_account_that_was_put_back_is_noticed(tmp_path: Path) -> None:
 
 
 def test_servers_of_unlike_accounts_refuse_the_round(tmp_path: Path) -> None:
-    """Also where a server has lost both of its files; before any client is asked."""
+    """The servers refuse before any client is asked, also if one has lost both of its files."""
     config = written(tmp_path, 2, rules=RULES)
     spent(config, 2)
     for file in ("server-1.account", "server-1.round"):
@@ -100,7 +100,7 @@ def test_a_server_that_announces_what_neither_other_has_is_named_itself(tmp_path
             told = [other if server == who else usual for server in range(3)]
             with pytest.raises(PeerError, match=f"server {who} .*{said}"):
                 latest.agreed(told)
-    # One that ended within a round is one behind, or all others are.
+    # After a stop within a round, that server is one behind, or all others are.
     for told in ([b"5 0 2", b"5 0 2", b"5 0 3"], [b"5 0 3", b"5 0 3", b"5 0 2"]):
         assert latest.agreed(told) == Known(6, 0, 3)
 
@@ -108,7 +108,7 @@ def test_a_server_that_announces_what_neither_other_has_is_named_itself(tmp_path
 def test_a_server_that_ended_within_a_round_spends_what_the_others_have(tmp_path: Path) -> None:
     config = written(tmp_path, 2, rules=RULES)
     spent(config, 1)
-    # As if it had ended before it wrote.
+    # The state of a server that ended before it wrote.
     (tmp_path / "server-1.account").unlink()
     write_known(tmp_path, 1, 1)
     for (report,) in spent(config, 1):
@@ -139,6 +139,6 @@ def test_what_a_server_knows_outlasts_it(tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(to_bytes(known))
         latest = Latest(tmp_path / "file")
         assert latest.known == known
-        # Rounds without noise do not forget what was spent.
+        # A round without noise keeps the record of what was spent.
         latest.keep(4, known.base)
         assert Latest(tmp_path / "file").known == known._replace(number=4)

@@ -1,4 +1,4 @@
-"""Rounds that are measured: what goes over links that take longer comes as it was sent."""
+"""Measured rounds: data over delayed links arrive unchanged."""
 
 import os
 import socket
@@ -11,7 +11,8 @@ from tacit.parties.delay import Delay
 
 
 def test_what_is_delayed_comes_as_it_was_sent() -> None:
-    """Both ways, and to its end; also where the far end listens later."""
+    """Data arrive unchanged in both directions, up to the end, even if the far end listens
+    later."""
     host, (near, far) = "127.0.0.1", free_ports(2)
     Delay(f"{host}:{near}", f"{host}:{far}", 0.01)
     sent = os.urandom(3_000_000)

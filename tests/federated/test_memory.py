@@ -1,4 +1,4 @@
-"""Memory of clients' vectors that the next round's lie in."""
+"""Memory of clients' vectors that the next round reuses."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +104,7 @@ def test_validated_rounds_of_clients_lie_where_the_last_one_did(tmp_path: Path) 
         reports, kept = [], []
         for _ in range(rounds):
             reports.append(server.round(start))
-            # Held here, none of them makes room for another one at its place.
+            # Keeping these references prevents a new array at the same address.
             kept.append(server._memory._arrays)
         return reports, kept
 

@@ -1,5 +1,5 @@
-"""Servers that end at any moment, and start again by one command line, with the model that all
-three have."""
+"""Servers that end at any moment and restart by the same command line with a model that all three
+have."""
 
 import itertools
 import re
@@ -31,13 +31,13 @@ from tacit.sessions import Session
 
 START = {"w": torch.zeros(3), "steps": torch.tensor(7)}
 
-#: When a server may end in the second round: before the model is beside the file, when it is, and
-#: when it has taken the file's place.
+#: When a server may end in the second round: before the model is stored next to the file, after
+#: that, and after it has replaced the file.
 MOMENTS = ("before", "pending", "settled")
 
 
 def ended_in_the_second_round(path: Path, moment: str) -> Models:
-    """The files of such a server, as they are read when it starts again."""
+    """Returns the files of such a server as it reads them on restart."""
     models = Models(path)
     models.begin(Kept.of(START))
     for number, until in ((1, "settled"), (2, moment)):
@@ -49,7 +49,7 @@ def ended_in_the_second_round(path: Path, moment: str) -> Models:
 
 
 def begun(every: list[Models]) -> list[Kept]:
-    """What each server goes on with, as they agree."""
+    """Returns what each server continues with after they agree."""
     ended, digest = agreed([announcement(3, 0, models.kept) for models in every])
     chosen = []
     for models in every:
@@ -61,7 +61,7 @@ def begun(every: list[Models]) -> list[Kept]:
 
 @pytest.mark.parametrize("moments", list(itertools.product(MOMENTS, repeat=3)))
 def test_there_is_always_a_model_that_all_have(tmp_path: Path, moments: tuple[str, ...]) -> None:
-    """None settles before all have the model beside their file."""
+    """No server replaces its file before all have stored the new model next to theirs."""
     every = [
         ended_in_the_second_round(tmp_path / f"{at}.pt", moment)
         for at, moment in enumerate(moments)
@@ -77,7 +77,7 @@ def test_there_is_always_a_model_that_all_have(tmp_path: Path, moments: tuple[st
         assert isinstance(each.model, dict)
         assert each.model["w"].tolist() == [expected] * 3
         assert each.model["steps"] == 7
-        # It alone is left, and the next round is kept beside it.
+        # Only this model is left, and the next round is stored next to it.
         again = Models(tmp_path / f"{at}.pt")
         assert again.settled is not None
         assert (again.settled.ended, again.pending) == (expected, None)
@@ -120,7 +120,7 @@ def test_servers_of_one_machine_may_have_one_file(tmp_path: Path) -> None:
 
 def test_servers_of_different_models_are_told_so_and_what_to_do(tmp_path: Path) -> None:
     every = [ended_in_the_second_round(tmp_path / f"{at}.pt", "settled") for at in range(3)]
-    # One is put back from a backup of the first round.
+    # One server is restored from a backup of the first round.
     (tmp_path / "1.pt").unlink()
     every[1] = Models(tmp_path / "1.pt")
     every[1].begin(Kept.of(START))
@@ -136,7 +136,7 @@ def test_servers_of_different_models_are_told_so_and_what_to_do(tmp_path: Path) 
     )
     with pytest.raises(SetupError, match=said):
         begun(every)
-    # The remedy is one.
+    # The remedy of the error works.
     shutil.copy(tmp_path / "0.pt", tmp_path / "1.pt")
     assert [each.ended for each in begun([Models(tmp_path / f"{at}.pt") for at in range(3)])] == [
         2,
@@ -163,8 +163,10 @@ def test_servers_that_begin_from_different_models_are_told_so() -> None:
 def test_where_one_tells_the_others_unlike_things_none_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Server 1 tells server 0 alone that it lacks the latest model: they would go on from different
-    ones."""
+    """Server 1 tells only server 0 that it lacks the latest model.
+
+    Without the check, the servers would continue from different models.
+    """
     kept = [Kept.of(torch.ones(3), 2, 2), Kept.of(torch.zeros(3), 1, 1)]
     told_by_all = Session.told_by_all
 
@@ -180,7 +182,10 @@ def test_where_one_tells_the_others_unlike_things_none_begins(
 
 
 def test_another_federations_model_is_not_gone_on_with(tmp_path: Path) -> None:
-    """Else a federation would go on from a model that none of its rounds made, or end at once."""
+    """Refuses a model of another federation.
+
+    A federation would otherwise continue from a model that none of its rounds made, or end at once.
+    """
     (tmp_path / "out.pt").write_bytes(to_bytes(Kept.of(START, 5, 7), "first"))
     found = Models(tmp_path / "out.pt", federation="first").settled
     assert found is not None
@@ -188,7 +193,7 @@ def test_another_federations_model_is_not_gone_on_with(tmp_path: Path) -> None:
     said = r"out\.pt has a model of the federation 'first', and this one is 'second': give --out another path"
     with pytest.raises(SetupError, match=said):
         Models(tmp_path / "out.pt", federation="second")
-    # The command says so before it meets anybody.
+    # The command reports this before it connects to any server.
     config = written(tmp_path, 2)
     torch.save(torch.zeros(3), tmp_path / "start.pt")
     ended = command(
@@ -200,7 +205,7 @@ def test_another_federations_model_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_round_has_a_new_number_also_where_only_the_model_is_left(tmp_path: Path) -> None:
-    """Clients wait for later rounds than those that they were in."""
+    """The number must be new, since clients wait for later rounds than those they took part in."""
     run = Run(tmp_path, "norm = 4.0")
     servers = run.servers(1)
     assert run.learn(1.0) == [1, 1, 1]
@@ -219,14 +224,14 @@ def rounded(values: torch.Tensor) -> list[int]:
 
 
 class Run:
-    """A federation of two clients whose servers have files, and start again and again."""
+    """A federation of two clients whose servers have files and restart repeatedly."""
 
     def __init__(self, folder: Path, rules: str = "") -> None:
         self.folder, self.config = folder, written(folder, 2, rules=rules)
         self.clients = [Client(self.config, number) for number in range(2)]
 
     def move(self) -> None:
-        """To other ports: errors that are kept hold the old ones."""
+        """Moves to other ports. Stored errors keep the old ones in use."""
         text = self.config.read_text()
         found = re.findall(r"127\.0\.0\.1:\d+", text)
         for old, new in zip(found, free_addresses(len(found)), strict=True):
@@ -253,7 +258,7 @@ class Run:
         return Servers(self.config, work)
 
     def learn(self, value: float) -> list[int]:
-        """A round, in which each client adds that."""
+        """Runs a round in which each client adds the given value."""
         clients = self.clients
         with ThreadPoolExecutor(2) as pool:
             tasks = list(pool.map(lambda client: client.join(LONG), clients))
@@ -266,7 +271,7 @@ class Run:
 
 
 def refused_by_its_disk(server: Server, models: Models) -> None:
-    """Of the second server, in the second round."""
+    """Makes the second server's disk full in the second round."""
 
     def pend(ended: int, *given: Any) -> None:
         models.pending_path = Path("/dev/full") if ended == 2 else models.pending_path
@@ -277,7 +282,8 @@ def refused_by_its_disk(server: Server, models: Models) -> None:
 
 
 def test_a_server_that_cannot_write_ends_the_round_and_nothing_is_lost(tmp_path: Path) -> None:
-    """Nor do clients have what no server has; with room, the same command goes on."""
+    """Clients do not have a model that no server has. With free space, the same command
+    continues."""
     run = Run(tmp_path, "norm = 4.0")
     servers = run.servers(2, refused_by_its_disk)
     assert run.learn(1.0) == [1, 1, 1]
@@ -294,7 +300,7 @@ def test_a_server_that_cannot_write_ends_the_round_and_nothing_is_lost(tmp_path:
     assert [len(reports) for reports in servers.ended()] == [1, 1, 1]
     assert run.models() == [[2, 2, 2]] * 3
     assert not [*tmp_path.glob("*.next"), *tmp_path.glob("*.new")]
-    # The command does nothing then, and needs none of the others for that.
+    # The command does nothing then, and does not need the other servers for it.
     before = (tmp_path / "0.pt").read_bytes()
     serve = (
         "federated",
@@ -325,14 +331,14 @@ def test_models_that_are_gone_are_not_begun_anew_in_silence(tmp_path: Path) -> N
         in ended.stderr
     )
     assert "without --out no server has kept their model; to begin anew" in command(*serve).stderr
-    # Which is said before, too; a single round is done again.
+    # A warning is given before as well. A single round can be repeated, so it needs none.
     for server, rounds, warns in ((1, 2, True), (2, 1, False)):
         words = ("federated", "serve", "--config", config, "--server", server, "--rounds", rounds)
         started = Command(*words, "--threads", 1)
         started.warned()
         started.kill()
         assert ("without --out nothing keeps the model" in started.ended()[2]) == warns
-    # What is there and is no server's is not written over.
+    # An existing file that is not a server's is not overwritten.
     torch.save(torch.ones(3), tmp_path / "0.pt")
     before = (tmp_path / "0.pt").read_bytes()
     ended = command(*serve, "--out", tmp_path / "0.pt")
@@ -345,8 +351,8 @@ def test_models_that_are_gone_are_not_begun_anew_in_silence(tmp_path: Path) -> N
 def test_where_no_server_keeps_the_model_the_last_round_of_a_killed_one_is_done_again(
     tmp_path: Path, rules: str
 ) -> None:
-    """Two have seen its end; the third was killed before it wrote that, and nobody waits for it in
-    vain."""
+    """Two servers have seen the round's end. The third was killed before it wrote that. None waits
+    in vain."""
     config = written(tmp_path, 2, rules=rules)
     torch.save(torch.zeros(3), tmp_path / "start.pt")
     for server, ended in enumerate((1, 1, 0)):
@@ -378,10 +384,10 @@ def test_where_no_server_keeps_the_model_the_last_round_of_a_killed_one_is_done_
     for code, output, errors in (each.ended() for each in servers):
         assert (code, "round 2: 2 clients in" in output) == (0, True), errors
     assert [known_of(tmp_path, server).split()[-2:] for server in range(3)] == [["1", "1"]] * 3
-    # All three know now that it is done.
+    # All three know now that the round is done.
     for code, output, errors in (each.ended() for each in serve()):
         assert (code, "nothing is left to do: 1 round of" in output) == (0, True), errors
-    # Each by itself, too.
+    # Each server also knows it alone.
     ended = command("federated", "serve", "--config", config, "--rounds", 1, "--server", 1)
     assert (ended.returncode, "nothing is left to do: 1 round of" in ended.stdout) == (0, True), (
         ended
@@ -391,8 +397,10 @@ def test_where_no_server_keeps_the_model_the_last_round_of_a_killed_one_is_done_
 def test_a_disk_that_is_full_before_a_round_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else servers that are started again and again would spend a budget on rounds that cannot be
-    kept."""
+    """The disk is checked before a round.
+
+    Servers that restart repeatedly would otherwise spend a budget on rounds that cannot be stored.
+    """
     run, usage = Run(tmp_path, "norm = 4.0"), shutil.disk_usage
     monkeypatch.setattr(
         "tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=11)
@@ -400,9 +408,9 @@ def test_a_disk_that_is_full_before_a_round_costs_nothing(
     for error in run.servers(1).failed():
         assert "cannot write the model of the next round to " in str(error)
         assert "11 bytes are free); no part of it is left: make room on that disk" in str(error)
-    # No client was asked: no round has a number.
+    # No client was asked, and no round has a number.
     assert not list(tmp_path.glob("*.round"))
-    # There is room for three numbers.
+    # The free bytes suffice for three numbers.
     monkeypatch.setattr(
         "tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=12)
     )

@@ -1,5 +1,4 @@
-"""What comes before what in a round: the account before the result, all
-servers before any client."""
+"""Order within a round: the account before the result, and all servers before any client."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,10 +26,10 @@ START = torch.linspace(-1, 1, 6)
 
 
 class Full(Account):
-    """An account on a disk that is full."""
+    """An account on a full disk."""
 
     def spend(self) -> None:
-        """Raises."""
+        """Raises an error of the full disk."""
         raise OSError("no space left on device")
 
 
@@ -66,7 +65,7 @@ def test_a_round_that_cannot_be_spent_shows_nothing_of_its_result(tmp_path: Path
 def test_no_client_is_told_a_result_that_not_all_servers_stand_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that has another public value at the very end, after the result has been opened."""
+    """One server has another public value at the very end, after the result has been opened."""
     usual = Server._keep
 
     def keep(server: Server, *args: Any) -> None:

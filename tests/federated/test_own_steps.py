@@ -1,4 +1,4 @@
-"""A step of one's own in rounds between servers and clients over real links."""
+"""A user-defined step in rounds between servers and clients over real links."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ START, STEP = torch.zeros(4), 0.25
 
 @dataclass(frozen=True)
 class Signs(Step):
-    """Of an update its signs alone; the servers learn as fast as they like."""
+    """Reduces an update to its signs. The servers scale it by their own rate."""
 
     rate: float
 
@@ -51,7 +51,7 @@ def test_a_federation_takes_a_step_of_ones_own(tmp_path: Path) -> None:
     expected = updates.sign().mean(0) * STEP / 2
     assert all(torch.allclose(model, expected, atol=1e-5) for model in learned)
     assert all(torch.equal(report.model, learned[0]) for report in servers.ended())
-    # The reference says the same.
+    # The reference gives the same result.
     own = rounds(Settings(norm=2.0))
     sent = [own.client(update) for update in updates]
     vectors = torch.stack([each.vector for each in sent])

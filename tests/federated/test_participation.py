@@ -1,4 +1,4 @@
-"""Clients who toss in secret whether they count in a round."""
+"""Clients that decide by a secret coin whether they count in a round."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,8 @@ UPDATES = torch.tensor([[0.5, 0.0, 1.0, 0.0], [0.0, -0.5, 1.0, 0.0], [0.25, 0.0,
 
 @pytest.mark.parametrize("sampling", [0.01, 0.25, 0.75])
 def test_coins_have_their_chance(sampling: float) -> None:
-    """Within six standard deviations, of 10^5; one tells nothing of the next."""
+    """Frequencies are within six standard deviations over 10^5 tosses, and tosses are
+    independent."""
     count = 100_000
     coins = torch.tensor([is_drawn(sampling) for _ in range(count)], dtype=torch.float64)
     assert abs(float(coins.mean()) - sampling) < 6 * math.sqrt(sampling * (1 - sampling) / count)
@@ -35,7 +36,7 @@ def test_coins_have_their_chance(sampling: float) -> None:
 
 
 def test_who_always_counts_and_who_hardly_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chance is never more than it is said to be."""
+    """The probability never exceeds the declared one."""
     for coin, expected in ((b"\xff" * 8, [True, False]), (b"\0" * 8, [True, True])):
         monkeypatch.setattr(participation.os, "urandom", lambda _, coin=coin: coin)
         assert [is_drawn(sampling) for sampling in (1.0, 1 - 2.0**-53)] == expected
@@ -56,8 +57,8 @@ def test_who_is_not_drawn_sends_zeros_that_pass() -> None:
 def test_those_who_are_drawn_count_and_nobody_is_told_who(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All hand in as much, all are accepted, receipts are alike; the sum is of those who were
-    drawn."""
+    """All clients send equal amounts, all are accepted, and receipts are alike. The sum covers the
+    drawn clients."""
     config = written(tmp_path, 3, rules=RULES)
     monkeypatch.setattr("tacit.federated.service.client.is_drawn", lambda _: False)
     drawn = {1: [0, 2], 2: []}
@@ -85,9 +86,9 @@ def test_those_who_are_drawn_count_and_nobody_is_told_who(
     for rounds in learned:
         for model, _, weight in rounds:
             assert weight == 1.0
-            # Five deviations and more of what the noise of three parts is.
+            # More than five standard deviations of three parts of noise.
             torch.testing.assert_close(model, expected, rtol=0, atol=0.03)
-    # Signatures have unlike lengths by a few bytes.
+    # Signatures differ in length by a few bytes.
     sizes = [up for rounds in learned for _, up, _ in rounds]
     assert max(sizes) - min(sizes) < 64
     for first, second in servers.ended():
@@ -98,7 +99,7 @@ def test_those_who_are_drawn_count_and_nobody_is_told_who(
 
 
 def test_a_coin_is_tossed_once_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever hands in again does so under the same coin, so that no failure has it tossed anew."""
+    """A client that hands in again uses the same coin, so that no failure causes a new toss."""
     config = written(tmp_path, 3, rules=RULES, seconds=4.0)
     tossed: list[float] = []
     monkeypatch.setattr(

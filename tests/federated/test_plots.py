@@ -1,4 +1,4 @@
-"""Plots: what is drawn is seen, also where lines lie on each other."""
+"""Plots show everything drawn, even if lines overlap."""
 
 import math
 from pathlib import Path
@@ -10,8 +10,8 @@ from tacit.federated.simulation.plots import covering, lines
 ROUNDS = list(range(1, 11))
 ACCURACY = [20.0, 40.0, 55.0, 63.0, 70.0, 74.0, 78.0, 81.0, 83.0, 84.5]
 
-#: Pixels that a line has at the least, points aside; and how far right the axes end, where the
-#: legend begins.
+#: Least pixels of a line, without its points; and the right end of the axes, where the legend
+#: begins.
 SEEN, AXES = 1000, 820
 
 
@@ -19,7 +19,7 @@ def test_both_of_two_lines_that_agree_are_seen(tmp_path: Path) -> None:
     drawn = {"in secret": (ROUNDS, ACCURACY), "in the clear": (ROUNDS, ACCURACY)}
     pixels = imread(lines(tmp_path / "both.png", "Accuracy", ("round", "%"), drawn))[:, :AXES]
     red, blue = pixels[..., 0], pixels[..., 2]
-    # The first line's colour is blue, the second one's orange.
+    # The first line is blue, the second orange.
     assert (blue > red + 0.2).sum() > SEEN
     assert (red > blue + 0.3).sum() > SEEN
 

@@ -1,4 +1,5 @@
-"""Servers as processes: who drops out, who is late, who dies, stalls and comes back."""
+"""Servers as processes, with clients and servers that drop out, are late, die, stall and come
+back."""
 
 import os
 import shutil
@@ -24,7 +25,7 @@ from tacit.federated.simulation.in_process_clients import Crowd
 
 
 def unknown(config: Path) -> Client:
-    """A client whose certificate the servers have not."""
+    """Returns a client whose certificate the servers do not have."""
     folder = config.parent / "unknown"
     folder.mkdir()
     for file in ("federation.toml", *(f"server-{number}.pem" for number in range(3))):
@@ -34,7 +35,7 @@ def unknown(config: Path) -> Client:
 
 
 def without_the_third_server(config: Path, client: Client) -> Client:
-    """The same client where it does not find that one any more."""
+    """Returns the same client without access to the third server."""
     path = config.with_name("lost.toml")
     path.write_text(
         config.read_text().replace(Federation.read(config).servers[2].clients, "127.0.0.1:9")
@@ -50,7 +51,7 @@ def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> N
     plan = Plan(8, Settings(norm=4.0), start, rounds=2, seconds=12.0)
     with Servers(tmp_path, plan) as servers, ThreadPoolExecutor(9) as pool:
         clients = {number: Client(servers.config, number) for number in range(8)}
-        # One stays away, all others join; one is not known.
+        # One client stays away, all others join, and one is unknown.
         present = [0, 1, 2, 3, 5, 6, 7]
         tasks = dict(
             zip(present, pool.map(lambda at: clients[at].join(LONG), present), strict=True)
@@ -58,19 +59,19 @@ def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> N
         assert all(torch.equal(task.model, start) for task in tasks.values())
         with pytest.raises(PeerError, match="it refused this client's certificate"):
             unknown(servers.config).join(LONG)
-        # Three hand in all, of whom one goes offline then; one does not keep to the bound; one
-        # reaches two servers; one says nothing more; and one is late.
+        # Three clients hand in everything, and one of them goes offline then. One exceeds the
+        # bound, one reaches two servers, one sends nothing more, and one is late.
         for number in range(3):
             clients[number].submit(start + updates[0, number])
         clients[2] = Client(servers.config, 2)
         beyond_the_bound(clients[7])
-        # It goes on trying while the next round is on.
+        # This client keeps trying during the next round.
         lost = pool.submit(without_the_third_server(servers.config, clients[3]).submit, start)
         time.sleep(max(0.0, tasks[5].deadline))
         with pytest.raises(RefusedError, match="round 1"):
             clients[5].submit(start)
         first = [each.report for each in servers.reports()]
-        # All come to the next one.
+        # All clients join the next round.
         joined = list(pool.map(lambda at: clients[at].join(LONG), range(8)))
         expected = start + updates[0, :3].mean(0)
         assert all(torch.allclose(task.model, expected, atol=1e-5) for task in joined)
@@ -86,18 +87,18 @@ def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> N
         assert 5 in {*report.late, *(client for client, _, _ in report.refused)}
         assert any(client is None for client, _, _ in report.refused)
         assert not {0, 1, 2, 4, 7} & set(report.late)
-    # The vector itself goes to server 1, once both others have told that they have what is theirs.
+    # The vector itself goes to server 1 after both others have confirmed their parts.
     assert [report.dropped for report in first] == [[3], [], []]
     for report in second:
         assert report.accepted == list(range(8))
         assert report.late == report.dropped == []
-        # Who was late may have found this round open, and connections may have broken.
+        # The late client may have found this round open, and connections may have broken.
         assert {client for client, _, _ in report.refused} <= {5, None}
     assert all(torch.allclose(model, expected + updates[1].mean(0), atol=1e-5) for model in models)
 
 
 class Commands:
-    """``tacit federated serve`` for all three, in the folder of a configuration."""
+    """``tacit federated serve`` for all three servers, in the folder of a configuration."""
 
     def __init__(self, config: Path, rounds: int, model: Path) -> None:
         words = [
@@ -118,7 +119,7 @@ class Commands:
         ]
 
     def end(self, disturbed: int, how: Callable[[Command], None]) -> None:
-        """Disturbs one; the others end and name it."""
+        """Disturbs one server, and checks that the others end and name it."""
         how(self.all[disturbed])
         for at in {0, 1, 2} - {disturbed}:
             code, _, errors = self.all[at].ended(LONG)
@@ -129,7 +130,7 @@ class Commands:
 
 
 def hear_of_it(client: Client) -> None:
-    """Waits for a result that will not be, and much less long than it might."""
+    """Waits for a result that will not come, and checks that the wait ends early."""
     started = time.monotonic()
     with pytest.raises((RefusedError, PeerError)):
         client.result(10 * LONG)
@@ -137,7 +138,8 @@ def hear_of_it(client: Client) -> None:
 
 
 def test_servers_begin_again_where_one_died_or_stalled(tmp_path: Path) -> None:
-    """Under a new number, with the model that was there and the account of what was spent."""
+    """Servers restart with a new round number, the current model, and the account of what was
+    spent."""
     noise = 'noise = "pairs"\nsigma = 0.001\ndivisor = 2.0\nminimum_clients = 2\n'
     config = written(tmp_path, 3, seconds=LONG, rules=noise)
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 10"))
@@ -163,7 +165,7 @@ def test_servers_begin_again_where_one_died_or_stalled(tmp_path: Path) -> None:
         heard = pool.map(hear_of_it, clients[:2])
         servers.end(2, Command.kill)
         list(heard)
-    # By the same command line.
+    # The same command line restarts them.
     servers = Commands(config, 3, tmp_path / "start.pt")
     second = all_of_them(3)
     assert torch.allclose(second, first + 0.3 * 3 / 2, atol=0.02)
@@ -183,7 +185,7 @@ def test_servers_begin_again_where_one_died_or_stalled(tmp_path: Path) -> None:
 def test_who_waits_while_all_servers_start_again_hears_of_it_and_misses_no_round(
     tmp_path: Path,
 ) -> None:
-    """Though none of them could tell that it ended, and nobody else has what the round came to."""
+    """No server could report the end of the round, and no one else has its result."""
     config = written(tmp_path, 2, seconds=LONG, rules="norm = 4.0")
     torch.save(torch.zeros(4), tmp_path / "start.pt")
     clients = [Client(config, number) for number in range(2)]
@@ -195,7 +197,7 @@ def test_who_waits_while_all_servers_start_again_hears_of_it_and_misses_no_round
         for server in servers.all:
             server.kill()
         servers = Commands(config, 1, tmp_path / "start.pt")
-        # Before the next round is over, for which it would come too late.
+        # The error must come before the next round ends, or the client would miss that round.
         with pytest.raises(
             RefusedError, match=r"have started again since this round; .* join that one"
         ):
@@ -212,7 +214,7 @@ def test_who_waits_while_all_servers_start_again_hears_of_it_and_misses_no_round
 
 
 def test_who_waits_for_servers_that_cannot_hears_why(tmp_path: Path) -> None:
-    """What only servers have is missed by them alone."""
+    """A file that only servers need is missing at the servers only."""
     plan = Plan(2, Settings(aggregator="mine.py:combine"), torch.zeros(3), rounds=1, seconds=LONG)
     wrong = pytest.raises(MisuseError, match=r"^server [012]: .*mine\.py")
     with wrong, Servers(tmp_path, plan) as servers:

@@ -1,5 +1,4 @@
-"""Under which protocol servers compute is a setting; what a protocol can do is what the core says
-of it."""
+"""The protocol of the servers is a setting. The core declares what each protocol can do."""
 
 import re
 from dataclasses import replace
@@ -51,7 +50,7 @@ def test_a_client_and_its_servers_have_the_same_protocol(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_the_core_says_of_a_protocol_is_so(protocol: str) -> None:
-    """One that is said to serve federations has noise of its own, and no other has."""
+    """A protocol that declares support for federations has its own noise, and no other has."""
 
     def program() -> str:
         parts = tuple(part.clone() for part in tacit.share(torch.zeros(4), owner=0)._parts)
@@ -69,7 +68,8 @@ def test_what_the_core_says_of_a_protocol_is_so(protocol: str) -> None:
 
 
 def test_how_noise_is_drawn_goes_by_what_a_protocol_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not by what it is called: one to come draws by keys, too, and no party for itself."""
+    """The drawing depends on the declared features, not on the name: a new protocol draws by keys
+    too, and no party draws alone."""
     another = PROTOCOLS["replicated"]._replace(name="another")
     monkeypatch.setattr(noise, "PROTOCOLS", {"another": another})
     monkeypatch.setattr(noise, "rounded_gaussian", None)

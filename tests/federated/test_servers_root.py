@@ -1,4 +1,4 @@
-"""FLTrust whose root is learned by a server."""
+"""FLTrust with a root that a server trains."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -26,13 +26,13 @@ from tacit.sessions import session as current
 
 START = torch.linspace(-1, 1, 6)
 ROOT = torch.tensor([0.5, 0.25, 0.0, -0.25, 0.5, 0.1])
-#: Towards the root, somewhat away from it, and against it.
+#: Updates along the root, somewhat away from it, and against it.
 UPDATES = torch.stack([ROOT * 1.2, ROOT + torch.tensor([0.0, 0.0, 0.9, 0.0, -0.4, 0.0]), ROOT * -3])
 RULES = 'norm = 2.0\nbound = "clip"\naggregator = "fltrust"\nroot = "server-1"\n'
 
 
 def learned(config: Path) -> list[torch.Tensor]:
-    """What three clients have after a round."""
+    """Returns the models of three clients after a round."""
 
     def learn(number: int) -> torch.Tensor:
         client = Client(config, number)
@@ -57,7 +57,7 @@ def test_a_servers_update_is_the_root(tmp_path: Path) -> None:
     assert plain.vector is not None
     for model in found:
         torch.testing.assert_close(model, START + plain.vector.float(), rtol=0, atol=2e-3)
-    # The root decides: the one against it counts for nothing, and the mean of all is elsewhere.
+    # The root decides: the update against it does not count, and the plain mean is elsewhere.
     assert float((plain.vector - UPDATES.mean(0)).norm()) > 0.3
     for report in servers.ended():
         assert report.accepted == [0, 1, 2]
@@ -68,7 +68,8 @@ def test_a_servers_update_is_the_root(tmp_path: Path) -> None:
 def test_each_server_draws_a_coin_when_all_vectors_are_fixed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before that no server has anything of what judges them, that it might tell a client."""
+    """Until then no server has anything of the coin that judges vectors, and so cannot reveal it to
+    a client."""
     fixed: set[int] = set()
     drawn: list[tuple[int, bool]] = []
 
@@ -116,8 +117,7 @@ def test_a_servers_root_is_validated_as_clients_vectors_are(tmp_path: Path) -> N
         list(pool.map(learn, range(3)))
     for report in servers.ended():
         assert report.failure == said
-        # No client is to blame: that the round came to nothing is all they are told, if they ask in
-        # time.
+        # No client is to blame. They only hear that the round has no result, if they ask in time.
         assert {reason for _, reason, _ in report.refused} <= {said}
         assert torch.equal(report.model, START)
 

@@ -1,4 +1,4 @@
-"""Data, clients, attacks; what is learned in secret is what is learned in the clear."""
+"""Data, clients and attacks; training in secret gives the results of training in the clear."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ from tacit.federated.simulation.training import one_thread
 
 @pytest.mark.parametrize("name", ["digits", "cancer", "mnist1d", "digits-last-layer"])
 def test_data_can_be_learned_from(name: str) -> None:
-    """In the clear, by few clients whose data are alike."""
+    """Trains in the clear with few clients that have similar data."""
     tried = federation(clients=2, rounds=4, data=name, partition="dirichlet:100")
     learned = in_the_clear(tried)[0][-1].accuracy
     assert learned > {"digits": 0.85, "cancer": 0.9, "mnist1d": 0.5, "digits-last-layer": 0.9}[name]
@@ -33,7 +33,7 @@ def test_data_can_be_learned_from(name: str) -> None:
     assert len(found.inputs) == len(found.labels)
     assert len(found.test_inputs) == len(found.test_labels) > 100
     assert set(found.test_labels.tolist()) == set(range(found.classes))
-    # What is public says half at most.
+    # The public features alone reach at most half.
     assert (found.before is not None) == name.endswith("last-layer")
     assert found.before is None or 0.4 < found.before < 0.5
 
@@ -51,14 +51,14 @@ def test_partitions_use_every_example_once(how: str, clients: int) -> None:
     again = partition(how, labels, clients, torch.Generator().manual_seed(1))
     assert all(torch.equal(one, other) for one, other in zip(parts, again, strict=True))
     if how.startswith("skew") and clients in (3, 8, 16):
-        # Of fewer clients than labels each has several that are its own.
+        # With fewer clients than labels, each client has several labels.
         of_label = labels % clients if clients < 10 else labels
         own = [
             float((of_label[places] == client % 10).double().mean())
             for client, places in enumerate(parts)
         ]
         skew = float(how.partition(":")[2])
-        # Others are any, its own among them.
+        # The remaining examples are random and may include the client's own labels.
         expected = skew + (1 - skew) * min(1, 1 / clients + 0.1)
         assert skew - 0.02 < sum(own) / clients < expected + 0.02
         assert min(own) > skew - 0.15
@@ -91,7 +91,8 @@ def test_attacks_are_what_they_are_called() -> None:
     assert all(vectors.shape == own.shape for vectors in sent.values())
     assert torch.equal(sent["sign-flip"], -own)
     assert torch.equal(sent["backdoor"], 20 * own)
-    # Against the mean, and no farther from any honest vector than these from each other.
+    # The attack points against the mean, and is no farther from any honest vector than these are
+    # from each other.
     assert sent["min-max"].mean() < honest.mean()
     assert sent["little-is-enough"].mean() < honest.mean()
     assert torch.cdist(sent["min-max"], honest).max() <= torch.cdist(honest, honest).max() * (
@@ -130,11 +131,11 @@ def test_chance_decides_who_takes_part() -> None:
 
 
 def secretly(tried: Federation, folder: str) -> list[Row]:
-    """What every server runs."""
+    """Trains in secret; every server runs this function."""
     return in_secret(tried, f"{folder}")[0]
 
 
-#: An aggregator of one's own.
+#: A user-defined aggregator.
 MINE = """
 import torch
 
@@ -144,8 +145,8 @@ def combine(vectors, weights):
 
 
 def test_learning_in_secret_is_learning_in_the_clear(tmp_path: Path) -> None:
-    """In threads, for what processes do is the demonstration's test; one federation after the
-    other."""
+    """Runs in threads, one federation after the other. The demonstration's test covers
+    processes."""
     (tmp_path / "mine.py").write_text(MINE)
     with contextlib.chdir(tmp_path):
         tried = [
@@ -156,7 +157,7 @@ def test_learning_in_secret_is_learning_in_the_clear(tmp_path: Path) -> None:
         tacit.launch(both.learned, tried, Journal.begun(tmp_path))[0], tried, strict=True
     ):
         for mine, reference in zip(secret, in_the_clear(each)[0], strict=True):
-            # A round on: an image of 540 may lie between two classes.
+            # After a round, one image of 540 may lie on the border of two classes.
             assert abs(mine.accuracy - reference.accuracy) <= 1.5 / 540
             assert (mine.accepted, mine.refused) == (reference.accepted, reference.refused)
 
@@ -182,7 +183,7 @@ def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(privacy, "SIGMAS", (2.0,))
     monkeypatch.setattr(privacy, "CLIENTS", 8)
     monkeypatch.setattr(cost, "TIMES", 1)
-    # What processes do is the demonstration's test.
+    # The demonstration's test covers processes.
     for module in (both, cost):
         monkeypatch.setattr(module, "TRANSPORT", "memory")
     pages = [
@@ -209,7 +210,7 @@ def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     # Headings and rows.
     assert tables == [1 + 2, 2 * (1 + 1), 1 + 4, (1 + 2) + (1 + 4) + (1 + 2)]
     assert [page.read_text().count("data:image/png") for page in pages] == [2, 3, 1, 3]
-    # Each round of each seed; what is written as it is found is what the report says.
+    # Each round of each seed. The rows written during the run are those of the report.
     kept = [list(map(json.loads, (page.parent / NAME).read_text().splitlines())) for page in pages]
     assert list(map(len, kept)) == [2 * 2 * 2, 2 + 2 * 2, 2 * (2 + 2), 3 + 3 + 2]
     assert {row["in_secret"] for row in kept[0]} == {True, False}
@@ -259,7 +260,7 @@ def test_what_is_not_a_number_is_null(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_secret_accuracy_is_within_a_third_of_a_point(tmp_path: Path) -> None:
-    """Over three seeds."""
+    """Compares the accuracies over three seeds."""
     journal = Journal.begun(tmp_path)
     (found,) = accuracy.measured(Console(quiet=True), accuracy.CASES[2:3], 3, 20, journal).values()
     assert found.difference <= 0.3

@@ -1,4 +1,4 @@
-"""Rounds: what clients send, what servers make of it, and what is refused."""
+"""Rounds: what clients send, what servers compute from it, and what is refused."""
 
 import math
 from dataclasses import replace
@@ -23,13 +23,13 @@ CLIENTS = (3, 5, 8, 9)
 
 
 def updates() -> torch.Tensor:
-    """Of four clients, of norms from 1 to 3."""
+    """Returns the updates of four clients, with norms from 1 to 3."""
     x = torch.randn(4, 12, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     return x / x.norm(dim=1, keepdim=True) * torch.tensor([1.0, 1.5, 2.0, 3.0]).unsqueeze(1)
 
 
 def submitted(vectors: torch.Tensor, weights: torch.Tensor) -> Submitted:
-    """As servers get it."""
+    """Returns the vectors and weights in the form in which servers receive them."""
     is_host = tacit.session().party == 0
     with tacit.fraction_bits(VECTOR_BITS):
         rows = tacit.share(vectors if is_host else None, owner=0)
@@ -38,7 +38,7 @@ def submitted(vectors: torch.Tensor, weights: torch.Tensor) -> Submitted:
 
 
 def round_of(settings: Settings, folder: Path) -> Round:
-    """With an account where there is noise."""
+    """Returns a round, with an account if it has noise."""
     account = None
     if settings.sigma is not None:
         account = Account(folder / "account", mechanism_of(settings, 1e-5))
@@ -48,7 +48,7 @@ def round_of(settings: Settings, folder: Path) -> Round:
 def both(
     settings: Settings, vectors: torch.Tensor, weights: torch.Tensor, folder: Path
 ) -> tuple[Outcome, Outcome]:
-    """In secret, the same in all servers, and in the clear."""
+    """Runs a round in secret, with equal outcomes at all servers, and in the clear."""
 
     def program() -> Outcome:
         own = folder / str(tacit.session().party)
@@ -77,7 +77,7 @@ def test_a_mean_is_of_what_clients_weigh(bound: str, tmp_path: Path) -> None:
     torch.testing.assert_close(
         plain.vector, expected, rtol=0, atol=2e-3 if bound == "clip" else 1e-6
     )
-    # Factors that shorten are off by as much as a root: 2^-13 of the bound.
+    # Factors for shortening are as precise as a root: 2^-13 of the bound.
     torch.testing.assert_close(
         secret.vector, plain.vector, rtol=0, atol=5e-4 if bound == "clip" else 1e-5
     )
@@ -88,7 +88,8 @@ def test_a_mean_is_of_what_clients_weigh(bound: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("aggregator", ["fedavg", "geometric-median"])
 @pytest.mark.parametrize("bound", ["refuse", "clip"])
 def test_who_does_not_keep_to_the_bound(bound: str, aggregator: str, tmp_path: Path) -> None:
-    """Two clients send what is too long: one a little, the other beyond what can be shortened."""
+    """Two clients send vectors that are too long: one by a little, the other beyond what can be
+    shortened."""
     settings = Settings(aggregator=aggregator, norm=2.0, bound=bound, minimum_clients=2)
     vectors = updates() / 4
     vectors[1] *= 5
@@ -105,8 +106,11 @@ def test_who_does_not_keep_to_the_bound(bound: str, aggregator: str, tmp_path: P
 
 @pytest.mark.parametrize("bound", ["refuse", "clip"])
 def test_a_small_weight_moves_little(bound: str, tmp_path: Path) -> None:
-    """Three clients of small weights; a fourth one claims none and sends a vector of the whole
-    bound. It is refused, or counts like a client of full weight."""
+    """Tests a client that claims no weight and sends a vector of the whole bound.
+
+    Three other clients have small weights. The fourth is refused, or counts like a client of full
+    weight.
+    """
     settings = Settings(norm=2.0, bound=bound, greatest_weight=100.0)
     sent = [
         Round.of(settings).client(x, count)
@@ -116,8 +120,7 @@ def test_a_small_weight_moves_little(bound: str, tmp_path: Path) -> None:
     weights = torch.tensor([*(each.weight for each in sent[:3]), 0.0], dtype=torch.float64)
     secret, plain = both(settings, vectors, weights, tmp_path)
     assert secret.refused == plain.refused == ({9: "norm"} if bound == "refuse" else {})
-    # Factors are off by 2^-12 of the bound, and weights that add up to 0.07 of one say how much
-    # that is.
+    # Factors are off by up to 2^-12 of the bound. Weights that add up to 0.07 of one magnify that.
     torch.testing.assert_close(
         secret.vector, plain.vector, rtol=0, atol=1e-3 if bound == "clip" else 1e-4
     )
@@ -127,7 +130,7 @@ def test_a_small_weight_moves_little(bound: str, tmp_path: Path) -> None:
 
 
 def test_honest_clients_of_any_weight_pass(tmp_path: Path) -> None:
-    """At the bound, rounded as they are sent."""
+    """The vectors are at the bound, with the rounding of the encoding."""
     settings = Settings(norm=2.0, greatest_weight=1e6)
     x = 10 * torch.randn(4, 3000, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     sent = [
@@ -163,8 +166,8 @@ def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
 
 
 def ordered_by_distance() -> torch.Tensor:
-    """Ten clients, of whom each is farther from the others than the one before; one coordinate
-    counts."""
+    """Returns vectors of ten clients, each farther from the others than the one before. Only one
+    coordinate matters."""
     x = torch.zeros(10, 3, dtype=torch.float64)
     x[:, 0] = torch.tensor([0.0, 0.01, 0.03, 0.06, 0.1, 0.16, 0.25, 0.38, 0.6, 0.9])
     return x
@@ -173,17 +176,17 @@ def ordered_by_distance() -> torch.Tensor:
 @pytest.mark.parametrize(
     ("settings", "counting"),
     [
-        # Of ten, f attack and n - f count, or as many as are named; so many are dropped at each
-        # end.
+        # Of ten clients, f attack and n - f count, or the given number. The given number is dropped
+        # at each end.
         (Settings(aggregator="multi-krum"), slice(0, 8)),
         (Settings(aggregator="multi-krum", attackers=0.4), slice(0, 6)),
-        # In the middle of the others: by the definition, 0.0507, 0.0547 and 0.0724 are the least
-        # sums.
+        # These are in the middle of the others. By the definition, 0.0507, 0.0547 and 0.0724 are
+        # the smallest sums.
         (Settings(aggregator="multi-krum", chosen=3), slice(2, 5)),
         (Settings(aggregator="multi-krum", attackers=0.1, chosen=9), slice(0, 9)),
         (Settings(aggregator="trimmed-mean", trimmed=0.4), slice(4, 6)),
         (Settings(aggregator="trimmed-mean", trimmed=0.0), slice(0, 10)),
-        # 0.3·10 is 3, whatever a float makes of it.
+        # 0.3·10 is 3, whatever floating point computes.
         (Settings(aggregator="trimmed-mean", trimmed=0.3), slice(3, 7)),
     ],
 )
@@ -237,7 +240,7 @@ def test_noise_has_its_deviation_and_is_counted(how: str, lacked: int, tmp_path:
     assert secret.vector is not None
     assert plain.vector is not None
     assert plain.vector[0] == 2.0 * 3.0 / 8.0
-    # By pairs there are three parts, of which every server lacks one.
+    # Noise by pairs has three parts, of which every server lacks one.
     deviation = 2.0 * sigma * math.sqrt(lacked) / 8.0
     drawn = secret.vector - plain.vector
     assert float(drawn.std()) == pytest.approx(deviation, rel=5 / math.sqrt(2 * size))
@@ -265,8 +268,10 @@ def test_servers_need_not_see_the_result() -> None:
 def test_a_server_that_was_shown_other_bits_goes_no_further(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of as many clients, so that steps and sizes are the same: before a round more, and not at its
-    end."""
+    """A server that is shown other bits stops within a round, not only at the end.
+
+    The bits are for an equal number of clients, so that steps and sizes are the same.
+    """
     within_bound, vectors, weights = validation.within_bound, updates() / 4, torch.ones(4)
     at: dict[int, int] = {}
 
@@ -290,7 +295,7 @@ def test_a_client_sends_what_keeps_to_the_bound() -> None:
     round_ = Round.of(Settings(norm=0.5, greatest_weight=10.0))
     vector, weight = round_.client(torch.full((300,), 7.0), 20)
     assert weight == 1.0
-    # Rounding to the numbers that are sent never leaves the bound.
+    # Rounding to the numbers that are sent never exceeds the bound.
     rounded = (vector * 2.0**VECTOR_BITS).round() * 2.0**-VECTOR_BITS
     assert 1 - 1e-5 < float(rounded.norm()) <= 1
     vector, weight = round_.client(torch.full((4,), 0.1), 5)
@@ -320,7 +325,7 @@ def test_what_a_client_cannot_send() -> None:
 
 @pytest.mark.parametrize("least", [0, 1])
 def test_a_round_whose_clients_are_all_refused_comes_to_nothing(least: int, tmp_path: Path) -> None:
-    """Whatever is to be made of them: without noise there is nothing to tell."""
+    """This holds for every aggregator. Without noise there is nothing to reveal."""
     settings = [
         Settings(aggregator=name, minimum_clients=least, reveals_single=True)
         for name in AGGREGATORS
@@ -344,14 +349,14 @@ def test_a_round_whose_clients_are_all_refused_comes_to_nothing(least: int, tmp_
     for each in settings:
         with pytest.raises(RoundError, match="the vectors of 0 clients count"):
             Round.of(each).plain(CLIENTS, long, weights)
-    # Noise hides it.
+    # Noise hides that no client counts.
     noisy = Settings(noise="pairs", sigma=0.01, divisor=4.0, minimum_clients=0)
     secret, plain = both(noisy, long, weights, tmp_path)
     assert secret.accepted == plain.accepted == ()
     assert float(plain.vector.abs().max()) == 0 < float(secret.vector.abs().max()) < 0.1
 
 
-#: Results of aggregators of one's own that are none, and what is said of them.
+#: Invalid results of user-defined aggregators, and the errors for them.
 NO_RESULTS = [
     (
         "vectors.mean()",
@@ -370,8 +375,8 @@ NO_RESULTS = [
 
 
 def test_an_aggregator_that_returns_something_else_is_refused(tmp_path: Path) -> None:
-    """What is one value longer would be taken for a quotient, and a single
-    value for all of them."""
+    """A result with one more value could be taken for a quotient, and a single value for all of
+    them."""
     vectors, weights = updates() / 4, torch.ones(4, dtype=torch.float64)
     results = [
         *NO_RESULTS,
@@ -482,7 +487,7 @@ def test_a_step_of_ones_own() -> None:
 
 @pytest.mark.parametrize("to", ["all", "clients"])
 def test_what_leaves_its_range_is_no_result_in_checked_mode(to: str) -> None:
-    """Of a step of one's own."""
+    """Runs a user-defined step with an overflow."""
 
     class Grow(Step):
         def secret(self, held: Held) -> Held:
@@ -508,7 +513,7 @@ def test_what_leaves_its_range_is_no_result_in_checked_mode(to: str) -> None:
 
 @pytest.mark.parametrize("bound", ["refuse", "clip"])
 def test_words_of_any_size_end_no_round_in_checked_mode(bound: str) -> None:
-    """They are the client's choice, who is refused."""
+    """The client chooses the words, and is refused."""
     rules = Round.of(Settings(bound=bound, checked=True))
 
     def program() -> Outcome:
@@ -534,7 +539,7 @@ def test_rounds_in_checked_mode_give_what_others_do(aggregator: str, tmp_path: P
 
 
 def test_a_quotient_is_a_row_wherever_it_lies() -> None:
-    """What clients send lies in a row already; what is computed of it need not."""
+    """Vectors of clients are rows already; computed ones may have another layout in memory."""
     words = torch.arange(12.0)
 
     def program() -> list[torch.Tensor]:

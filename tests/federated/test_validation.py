@@ -1,4 +1,4 @@
-"""What a norm must be: found out in secret, whatever a client sends."""
+"""The secret check of norms, for any words that a client sends."""
 
 import math
 import os
@@ -24,37 +24,37 @@ from tacit.sharings import shares
 from tacit.sharings.shares import ring_projections
 from tacit.tensor import SecretTensor
 
-#: Elements of vectors; several pieces of weights.
+#: Elements of a vector; they need several blocks of weights.
 SIZE = 5000
 
 
 def shared(words: torch.Tensor, *, scale: int = validation.VECTOR_BITS) -> SecretTensor:
-    """Words as they are, of party 0: a client may send any."""
+    """Shares party 0's words unchanged, since a client may send any."""
     session = tacit.session()
     parts = shares.share(session, words if session.party == 0 else None, 0, words.shape)
     return SecretTensor(parts, Scale(scale), session, torch.float64)
 
 
 def honest(norm: float, seed: int = 0) -> torch.Tensor:
-    """Words of a vector of that norm, in units; rounded towards zero."""
+    """Returns the words of a vector of the given norm, in units, rounded towards zero."""
     x = torch.randn(SIZE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return (x / x.norm() * norm * UNIT).trunc().long()
 
 
 def weights_of(coin: bytes, count: int) -> torch.Tensor:
-    """The weights of so many words, (count, K)."""
+    """Returns the weights for the given number of words, (count, K)."""
     return ring_projections((torch.eye(count, dtype=torch.int64),), coin)[0]
 
 
 def single(word: int, place: int = 0) -> torch.Tensor:
-    """One word alone."""
+    """Returns a vector with a single nonzero word."""
     words = torch.zeros(SIZE, dtype=torch.int64)
     words[place] = word
     return words
 
 
 def wrapping() -> torch.Tensor:
-    """Words whose squares add up to 0 modulo 2^64: four times (2^31)²."""
+    """Returns words whose squares add up to 0 modulo 2^64: four times (2^31)²."""
     words = torch.zeros(SIZE, dtype=torch.int64)
     words[[1, 10, 100, 1000]] = 1 << 31
     assert int((words * words).sum()) == 0
@@ -62,14 +62,14 @@ def wrapping() -> torch.Tensor:
 
 
 def wrapping_to_one() -> torch.Tensor:
-    """A multitude of words that are not large, and whose squares add up to 2^64."""
+    """Returns many small words whose squares add up to a multiple of 2^64."""
     words = torch.zeros(1 << 18, dtype=torch.int64)
     words[:] = 1 << 23
     assert int((words * words).sum()) == 0
     return words
 
 
-#: Vectors that are to pass, and others.
+#: Vectors that must pass, and vectors that must not.
 GOOD = [honest(0.0), honest(0.99), honest(0.99999, 1), single(UNIT), single(-UNIT, SIZE - 1)]
 BAD = [
     honest(1.01),
@@ -88,7 +88,7 @@ BAD = [
 
 
 def everywhere(program: Callable[..., Any], *args: Any, protocol: str = "replicated") -> Any:
-    """What party 0 found; all found the same."""
+    """Returns party 0's result, after checking that all parties have the same."""
     results = tacit.launch(program, *args, protocol=protocol)
     for result in results[1:]:
         assert all(torch.equal(mine, first) for mine, first in zip(result, results[0], strict=True))
@@ -99,7 +99,7 @@ def everywhere(program: Callable[..., Any], *args: Any, protocol: str = "replica
 def test_norms_above_the_bound_are_refused(protocol: str) -> None:
     def program(words: torch.Tensor, many: torch.Tensor) -> list[torch.Tensor]:
         weights = shared(torch.full((len(words),), UNIT))
-        with tacit.comparison_width(16):  # what a program compares otherwise does not matter
+        with tacit.comparison_width(16):  # other comparisons may have any width
             return [
                 validation.within_bound(shared(words), weights),
                 validation.within_bound(shared(many), shared(torch.ones(1, dtype=torch.int64))),
@@ -164,12 +164,12 @@ def test_projections_are_products_with_the_coins_weights() -> None:
     assert torch.equal(torch.cat([one, other]), expected[:2])
     counts = torch.bincount((weights + 1).long().flatten(), minlength=3).double() / weights.numel()
     assert torch.allclose(counts, torch.tensor([0.25, 0.5, 0.25], dtype=torch.float64), atol=0.005)
-    # Neither rows nor columns are alike.
+    # Neither rows nor columns are correlated.
     assert float(np.abs(np.corrcoef(weights.numpy().T) - np.eye(PROJECTIONS)).max()) < 0.1
 
 
 def inside(rows: torch.Tensor, trials: int) -> torch.Tensor:
-    """Which products with the weights of so many coins are small, [trials, rows, K]."""
+    """Returns which products with the weights of each coin are small, [trials, rows, K]."""
     products = [
         ring_projections((rows,), trial.to_bytes(16, "little"))[0] for trial in range(trials)
     ]
@@ -177,7 +177,8 @@ def inside(rows: torch.Tensor, trials: int) -> torch.Tensor:
 
 
 def test_every_projection_lets_half_of_what_it_is_to_stop_pass_at_most() -> None:
-    """The argument's two cases, one projection at a time and several, over many coins."""
+    """Tests the two cases of the argument, with one projection and with several, over many
+    coins."""
     several = torch.zeros(SIZE, dtype=torch.int64)
     several[:32] = -(1 << 63)
     huge = [
@@ -186,38 +187,38 @@ def test_every_projection_lets_half_of_what_it_is_to_stop_pass_at_most() -> None
         single(1 << 62) + single(1 << 62, 1),
         several,
     ]
-    # Of norms just above 9T, and more, in words that are all small, or few that are as large as
-    # they may be.
+    # Norms just above 9T, and larger ones, in words that are all small, or in few words of the
+    # largest permitted size.
     spread = torch.full((SIZE,), math.ceil(9 * WIDEST / SIZE**0.5))
     few = torch.zeros(SIZE, dtype=torch.int64)
     few[:21] = 2 * WIDEST
     rows, trials = torch.stack([*huge, spread, 2 * spread, few]), 200
     assert bool((rows.double().norm(dim=1)[4:] >= 9 * WIDEST).all())
     passed = inside(rows, trials).transpose(0, 1).reshape(len(rows), -1).double()
-    # 8,000 projections: half, and five standard deviations; what is spread falls short of it by
-    # far.
+    # 8,000 projections: half of them pass, within five standard deviations. Spread vectors pass far
+    # less often.
     within = 5 * 0.5 / passed.shape[1] ** 0.5
     assert float(passed.mean(1).max()) < 0.5 + within
     assert float(passed.mean(1)[0]) > 0.5 - within
     assert float(passed.mean(1)[4:].max()) < 4.3 / 9
-    # Projections of one coin are independent of each other: k of them let 2^-k pass.
+    # Projections of one coin are independent: k of them all pass with probability 2^-k.
     for together in (2, 4, 8):
         all_passed = passed.reshape(len(rows), -1, together).prod(2)
         most = stats.binom.ppf(1 - 1e-7, all_passed.shape[1], 0.5**together)
         assert float(all_passed.sum(1).max()) <= most
-    # No coin lets any of them pass by all its projections; honest norms pass by all.
+    # For no coin does any of these vectors pass all projections. Honest norms pass all.
     assert not bool(inside(rows, 20).all(2).any())
     assert bool(inside(torch.stack([honest(0.99), honest(7.0), 7 * single(UNIT)]), 20).all())
 
 
 def test_norms_of_a_million_words() -> None:
-    """As above, at the size of models."""
+    """Tests the bound as above, at the size of models."""
     size = 1_000_000
     x = torch.randn(size, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     direction = x / x.norm() * UNIT
     words = torch.zeros(7, size, dtype=torch.int64)
     words[0], words[1] = (0.99 * direction).trunc().long(), (1.01 * direction).trunc().long()
-    # Σ x² is 0 modulo 2^64 of all these but the last, whose one word stands last.
+    # Σ x² is 0 modulo 2^64 for rows 2 to 5. The only word of the last row is at the end.
     words[2, : 1 << 18], words[3, :: size // 4], words[4, -1] = 1 << 23, 1 << 31, 1 << 32
     words[5, -1 << 18 :] = torch.tensor([1 << 23, -(1 << 23)]).repeat(1 << 17)
     words[6, -1] = 2 * UNIT
@@ -230,10 +231,12 @@ def test_norms_of_a_million_words() -> None:
 
 
 def known_to_pass(coin: bytes) -> torch.Tensor:
-    """A vector whose products with the weights of a coin are all 0: words 2^63, at places where an
-    even number of weights of every row are not 0."""
+    """Returns a vector whose products with a coin's weights are all 0.
+
+    It has words 2^63 at places where, in every row, an even number of weights is not 0.
+    """
     odd = (weights_of(coin, 64) != 0).numpy()
-    # One unknown for each place; what is left of 40 rows by elimination modulo 2.
+    # One unknown per place: eliminate the 40 rows modulo 2.
     rows, pivots = odd.T.copy(), []
     for column in range(64):
         found = [row for row in range(len(pivots), PROJECTIONS) if rows[row, column]]
@@ -251,7 +254,7 @@ def known_to_pass(coin: bytes) -> torch.Tensor:
 
 
 def test_who_knew_the_coin_could_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So it has to be tossed after vectors are handed in, and anew each time."""
+    """The coin must therefore be tossed after vectors are handed in, and anew each time."""
     words = known_to_pass(bytes(16))
 
     def program() -> list[torch.Tensor]:
@@ -265,7 +268,7 @@ def test_who_knew_the_coin_could_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_knows_what_a_server_draws_is_refused_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A client for which a server has drawn its part of the coin in advance."""
+    """A server has revealed its own draw for the coin to a client in advance."""
     known, urandom = bytes(range(16)), os.urandom
     words = known_to_pass(known)
     told: list[int] = []
@@ -288,7 +291,8 @@ def test_who_knows_what_a_server_draws_is_refused_all_the_same(
 
 
 def test_vectors_that_come_multiplied_are_as_short_as_their_weights() -> None:
-    """To a word: the length that rounding may add."""
+    """Vectors multiplied by weights are checked exactly to one word, including the slack for
+    rounding."""
     quarter, slack = UNIT // 4, validation.slack(SIZE)
     cases = [
         (honest(0.2499), quarter, True),
@@ -321,21 +325,23 @@ def test_vectors_that_come_multiplied_are_as_short_as_their_weights() -> None:
     found, can_be_shortened, counted = everywhere(program)
     assert found.tolist() == [case[2] for case in cases]
     assert can_be_shortened.tolist() == [True] * 9 + [False] * 3
-    # Who sends more than its weight counts as much as anybody may.
+    # A client that sends more than its weight counts as much as any client may.
     lengths = [quarter, UNIT, quarter, UNIT, UNIT, UNIT, 0, UNIT, 0]
     assert counted.tolist() == lengths
 
 
-#: By how many words a product may be longer than its weight, by its number of parameters: half the
-#: root of that number, and two, as docs/internals/security.md says. Written out, since the code's
-#: own slack would be held to itself.
+#: Number of words by which a product may be longer than its weight, by the number of parameters:
+#: half the root of that number, plus two (docs/internals/security.md). The values are written out,
+#: since otherwise the code's own slack would be checked against itself.
 SLACK = {1: 2, 3: 2, 4: 3, 100: 7, SIZE: 37, 100_000: 160}
 
 
 @pytest.mark.parametrize("parameters", SLACK)
 def test_the_slack_is_what_is_written(parameters: int) -> None:
-    """To a word, whatever the weight, in secret and in the reference: a product of weight 0 moves
-    the sum by no more than that."""
+    """The slack is exact to one word for any weight, in secret and in the reference.
+
+    A product of weight 0 moves the sum by no more than the slack.
+    """
     weights = torch.tensor([0, 1, UNIT // 4, UNIT - SLACK[parameters] - 1]).repeat_interleave(4)
     lengths = SLACK[parameters] + torch.tensor([0, 1, 0, 1]).repeat(4)
     words = torch.zeros(len(weights), parameters, dtype=torch.int64)
@@ -353,8 +359,8 @@ def test_the_slack_is_what_is_written(parameters: int) -> None:
 
 @pytest.mark.parametrize("parameters", [1, 3, SIZE])
 def test_what_an_honest_client_rounds_is_within_the_slack(parameters: int) -> None:
-    """At its worst: every element of the product is rounded up by half a word,
-    and the weight down."""
+    """Tests the worst rounding: every element of the product is rounded up by half a word, and the
+    weight down."""
     step, rows, weights = Clip(1.0, 1.0), [], []
     for examples in (1e-7, 0.0009765, 0.25, 1 / 3, 0.7, 1.0):
         for halves in (0.5, 0.499, 0.0):

@@ -1,5 +1,5 @@
-"""What clients say that they weigh: none is ignored, none is cut without being told, and no round
-is of nothing."""
+"""Weights that clients claim: none is ignored or reduced without a report, and no round has a total
+weight of 0."""
 
 import re
 import warnings
@@ -21,12 +21,12 @@ from tacit.federated.rounds.round_state import RoundError, Step
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Round, Rounds
 
-#: What is learned, and from where.
+#: The initial model, and the updates.
 START, UPDATES = torch.arange(4.0), torch.tensor([[0.25, 0.0, -0.5, 1.0], [0.5, 0.25, 0.0, -1.0]])
 
 
 class Claims(Step):
-    """A client that does not keep to the rules: its weight is another one in the end."""
+    """A dishonest client, which changes its weight in the last step."""
 
     def __init__(self, weight: float) -> None:
         self.weight = weight
@@ -36,7 +36,7 @@ class Claims(Step):
 
 
 def claiming(weight: float) -> Rounds:
-    """Rounds of such a client."""
+    """Returns rounds of a client that claims this weight."""
 
     def made(settings: Settings, account: Account | None = None, clients: int = 1) -> Round:
         usual = Round.of(settings, account, clients)
@@ -46,7 +46,7 @@ def claiming(weight: float) -> Rounds:
 
 
 def together(work: Callable[[int], object], clients: int = 2) -> list[object]:
-    """What each client does, side by side."""
+    """Runs all clients in parallel and returns their results."""
     with ThreadPoolExecutor(clients) as pool:
         return list(pool.map(work, range(clients)))
 
@@ -74,7 +74,7 @@ def test_a_client_with_a_count_and_no_greatest_weight_hands_in_nothing(tmp_path:
         task = client.join(LONG)
         with pytest.raises(MisuseError, match="weight 60, and the rounds have no greatest_weight"):
             client.submit(task.model + UPDATES[number], weight=60)
-        # Nothing was sent that would be in the way of this.
+        # Nothing was sent that would prevent this.
         assert client.submit(task.model + UPDATES[number]).weight == 1.0
         return client.result(LONG)
 
@@ -108,9 +108,11 @@ def test_a_weight_that_counts_for_less_is_told(tmp_path: Path) -> None:
 
 
 def test_an_update_that_counts_for_less_is_told_to_its_client_alone(tmp_path: Path) -> None:
-    """One is shortened, one is so long that the squares of its values are no doubles, and one does
-    not keep
-    to the bound: each is told so, and it is what happened."""
+    """Each client is told how its own update counts, and it counts so.
+
+    One update is shortened, and one is so long that the squares of its values exceed doubles. One
+    client exceeds the bound.
+    """
     config = written(tmp_path, 4, rules="norm = 4.0\nminimum_clients = 3")
     servers = Servers(config, lambda server: server.round(START))
     ways = [UPDATES[0] / UPDATES[0].norm(), torch.eye(len(START))[1].double()]
@@ -158,7 +160,7 @@ def test_an_update_that_counts_for_less_is_told_to_its_client_alone(tmp_path: Pa
 
 
 def test_what_is_too_small_or_too_large_to_be_sent_is_told(tmp_path: Path) -> None:
-    """In a round that comes to nothing since one is refused, which it is told with that."""
+    """The round has no result, since one client is refused. That client receives both reasons."""
     config = written(tmp_path, 2, rules="norm = 4.0")
     servers = Servers(config, lambda server: server.round(START))
     client, other = Client(config, 0), Client(config, 1)
@@ -188,7 +190,7 @@ def test_what_is_too_small_or_too_large_to_be_sent_is_told(tmp_path: Path) -> No
 def test_a_round_of_no_weight_comes_to_nothing_and_the_next_one_goes_on(
     result_to: str, claimed: float, tmp_path: Path
 ) -> None:
-    """Where no weight is looked at, a client can make them add up to nothing, or to less."""
+    """If weights are not checked, a client can make the total weight zero or negative."""
     config = written(tmp_path, 2, rules=f'norm = 4.0\nbound = "none"\nresult_to = "{result_to}"')
 
     def two(
@@ -216,14 +218,14 @@ def test_a_round_of_no_weight_comes_to_nothing_and_the_next_one_goes_on(
     for model in together(learn):
         torch.testing.assert_close(model, START + UPDATES.mean(0), rtol=0, atol=1e-5)
     for first, second in servers.ended():
-        # Servers that do not see the sum do not see that there is none.
+        # Servers that do not see the sum cannot see that there is none.
         assert first.failure == (reason if result_to == "all" else None)
         assert torch.equal(first.model, START)
         assert second.failure is None
 
 
 def test_weights_that_pass_and_add_up_to_nothing() -> None:
-    """A weight of 0 is one that the servers let through."""
+    """The servers accept a weight of 0."""
     usual = Round.of(Settings(norm=2.0))
     vectors, weights = torch.zeros(3, 4, dtype=torch.float64), torch.tensor([0.0, 0.0, 2.0])
     with pytest.raises(RoundError, match="the weights of those who count add up to 0") as raised:

@@ -1,4 +1,4 @@
-"""What leaves a client: words of 64 or 32 bits, made of trained numbers as they lie in memory."""
+"""Data that leave a client: words of 64 or 32 bits, computed from trained parameters in place."""
 
 import math
 import re
@@ -22,7 +22,7 @@ from tacit.federated.service.config import Federation
 from tacit.federated.service.terms import Terms
 from tacit.federated.validation import UNIT
 
-#: The most clients of whom numbers of one bound fit.
+#: Largest number of clients whose numbers within the bound fit into 32 bits.
 MOST = 511
 
 
@@ -61,7 +61,7 @@ def test_what_is_no_finite_number_is_named(value: float) -> None:
 
 @dataclass(frozen=True)
 class Signs(Step):
-    """Of a change its signs alone."""
+    """Reduces a change to its signs."""
 
     def client(self, outgoing: Outgoing) -> Outgoing:
         update = outgoing.update()
@@ -80,7 +80,7 @@ def test_a_step_may_look_at_what_is_to_be_sent() -> None:
         factor = 0.25 if first else 1.0
         assert sent.factor == factor
         assert torch.equal(sent.update().vector, signs.double() * factor)
-        # What leaves is made of this, and of nothing that was there before.
+        # The data sent are computed from this change only.
         assert sent.change.from_there is None
         assert torch.equal(torch.from_numpy(sent.change.pieces[0]), signs.double())
 
@@ -94,7 +94,7 @@ def test_the_limit_of_a_number_is_where_it_is_said(bits: int, clients: int) -> N
     below = math.nextafter(limit * norm, 0.0)
     for sign in (1.0, -1.0):
         sent = round_.client(torch.tensor([0.125, sign * below], dtype=torch.float64))
-        # Rounded it is the limit at most, and as many of it as there are clients fit.
+        # Rounded, it is at most the limit, and the sum over all clients fits.
         rounded = round(float(sent.vector[1].abs()) * UNIT)
         assert rounded == round(limit * UNIT)
         assert bits == 64 or clients * rounded < 2**31
@@ -147,7 +147,7 @@ def test_two_numbers_to_a_word(parameters: int, words: int) -> None:
 @pytest.mark.parametrize("result_to", ["all", "clients"])
 @pytest.mark.parametrize("size", [5, 4000])
 def test_sums_in_32_bits_are_those_in_64(tmp_path: Path, result_to: str, size: int) -> None:
-    """Also where every client sends what is just below the limit, of one sign."""
+    """Includes clients that all send values just below the limit, of equal sign."""
     norm, weights = 0.5, [1.0, 3.0, 2.0]
     limit = width.limit(32, 3) * norm
     updates = torch.randn(3, size, generator=torch.Generator().manual_seed(4))
@@ -175,13 +175,13 @@ def test_sums_in_32_bits_are_those_in_64(tmp_path: Path, result_to: str, size: i
         for model, sent in learned:
             torch.testing.assert_close(model.double(), expected.double(), rtol=1e-6, atol=1e-6)
             up[bits] = sent
-    # Half the bytes, but for what does not grow with the vector: a word more or less, and TLS's
-    # records.
+    # Half the bytes, except for parts that do not grow with the vector: a word more or less, and
+    # TLS records.
     assert abs((up[64] - up[32]) - 4 * (size + 1)) <= 8 + 0.01 * up[32]
 
 
 class Counting(torch.nn.Module):
-    """Has parameters, statistics, and a count of steps."""
+    """A model with parameters, statistics, and a count of steps."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a session of servers calls them: its own errors, and what the others read of them."""
+"""Names of the members in errors of a session of servers: its own errors, and those it receives."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from tacit.federated.service.server import Server
 
 
 def session_of_three(work: Callable[[_core.Session], object], *, servers: bool) -> list[TacitError]:
-    """What each of three members raises that does this."""
+    """Runs three members, and returns the error that each raises."""
     listeners = [_core.Listener("127.0.0.1:0") for _ in range(3)]
     pairs = [_core.generate_certificate(number, 1) for number in range(3)]
 
@@ -39,7 +39,7 @@ def session_of_three(work: Callable[[_core.Session], object], *, servers: bool) 
 
 
 def other_payloads(session: _core.Session) -> None:
-    """Member 1's program differs from the others'."""
+    """Runs a program at member 1 that differs from the others'."""
     session.note(b"this" if session.party == 1 else b"that")
     session.gather(b"here")
     session.close()

@@ -1,4 +1,5 @@
-"""What a party holds and sees while servers compute, and whether it says anything."""
+"""A party's view while servers compute: what it holds and sees, and a test whether that is
+uniform."""
 
 import inspect
 from typing import Any
@@ -10,18 +11,19 @@ from tacit import _core
 
 Array = np.ndarray[Any, Any]
 
-#: Clients who send the same: one bit of a lane each. A prime, by which their dimension is known.
+#: Clients that send equal values; each is one bit of a lane. A prime number, so that the dimension
+#: of clients is recognised by its size.
 CLIENTS = 67
 
-#: Most often that the rarer bit of a lane may be missing, and the most standard deviations of a
-#: word's ones.
+#: The rarer bit of a lane must occur at least RARE times. The ones of a word may deviate by at most
+#: DEVIATIONS standard deviations.
 RARE, DEVIATIONS = 3, 8.0
 
-#: Operations that show what they give, and those of public values.
+#: Operations that show their result, and operations on public values.
 SHOWN, PUBLIC = ("reveal", "reveal_bits"), ("trivial", "trivial_bits")
 
-#: The arguments of each operation of a core, read once: Python 3.11 cannot read them in several
-#: threads.
+#: Parameters of each operation of the core, read only once, since Python 3.11 cannot read them in
+#: several threads.
 PLACES = {
     name: list(inspect.signature(method).parameters)[1:]
     for name, method in inspect.getmembers(_core.Session, inspect.ismethoddescriptor)
@@ -30,8 +32,10 @@ PLACES = {
 
 
 class Watched:
-    """A session's core that keeps what its operations give to this party: components, which have to
-    be uniform, and what is shown to it."""
+    """A session's core that records the results of its operations at this party.
+
+    These are components, which must be uniform, and everything that is shown to the party.
+    """
 
     def __init__(self, core: Any, *, components: bool) -> None:
         self._core = core
@@ -39,7 +43,7 @@ class Watched:
         #: Bits of words and single bits, (clients, bits).
         self.lanes: list[Array] = []
         self.shown: list[Any] = []
-        #: Of noise: this party's components before and after.
+        #: This party's components before and after each addition of noise.
         self.noise: list[tuple[list[Array], list[Array]]] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -73,22 +77,23 @@ class Watched:
                 self.keep(part)
 
     def keep(self, part: Array) -> None:
-        """Components of words or bits of all clients, in whatever dimension these are."""
+        """Records components of words or bits of all clients, in any dimension."""
         by_client = np.moveaxis(part, part.shape.index(CLIENTS), 0).reshape(CLIENTS, -1)
         if part.dtype == np.int64:
             by_client = np.unpackbits(np.ascontiguousarray(by_client).view(np.uint8), axis=1)
         self.lanes.append(by_client.copy())
 
     def taken(self) -> tuple[str | None, list[Any]]:
-        """What components say that were kept since the last time, and what was shown."""
+        """Returns the sign that the recorded components are not uniform, if any, and what was shown
+        since the last call."""
         said, shown = says_something(self.lanes), self.shown
         self.lanes, self.shown = [], []
         return said, shown
 
 
 def watch(*, components: bool = True) -> Watched:
-    """Has the session of this party watched from here on; components are kept of so many clients
-    only."""
+    """Records the session of this party from now on. Components are recorded only for CLIENTS
+    clients."""
     session = tacit.session()
     watched = Watched(session.core, components=components)
     session.core = watched  # type: ignore[assignment]
@@ -96,8 +101,11 @@ def watch(*, components: bool = True) -> Watched:
 
 
 def says_something(pieces: list[Array]) -> str | None:
-    """The first sign that components are not uniform: a bit that hardly changes, a word of too many
-    or too few ones, two bits that always agree or never. By chance once in a billion times."""
+    """Returns the first sign that components are not uniform, or ``None``.
+
+    Signs are a bit that hardly changes, a word with too many or too few ones, and two bits that
+    always or never agree. By chance this happens once in a billion times.
+    """
     lanes = np.concatenate(pieces, axis=1)
     ones = lanes.sum(0, dtype=np.int64)
     if bool((np.minimum(ones, CLIENTS - ones) < RARE).any()):

@@ -13,14 +13,14 @@ from tacit.federated.rounds.steps import Round, Rounds
 from tacit.federated.service.round_store import Known, to_bytes
 from tacit.federated.service.server import Report, Server
 
-#: Seconds that nothing takes unless it fails.
+#: Seconds that no operation takes unless it fails.
 LONG = 60.0
 
 
 def written(
     folder: Path, clients: int, *, seconds: float = LONG, rules: str = "", rest: str = ""
 ) -> Path:
-    """The files of a federation on this machine, at ports that are free."""
+    """Writes the files of a federation on this machine, at free ports."""
     _core.write_certificates([f"server-{number}" for number in range(3)], str(folder))
     _core.write_certificates([f"client-{number}" for number in range(clients)], str(folder))
     addresses = free_addresses(6)
@@ -39,17 +39,17 @@ def written(
 
 
 def known_of(folder: Path, server: int) -> str:
-    """What a server's file of the latest round says."""
+    """Returns what a server's file records of the latest round."""
     return (folder / f"server-{server}.round").read_text().partition("\n")[0]
 
 
 def write_known(folder: Path, server: int, *numbers: int) -> None:
-    """Has that file say so."""
+    """Writes these numbers into that file."""
     (folder / f"server-{server}.round").write_bytes(to_bytes(Known(*numbers)))
 
 
 def beyond_the_bound(client: Client) -> None:
-    """Hands in what no honest client would."""
+    """Hands in a vector that no honest client would."""
     assert client._task is not None
     told, task = client._task
     unbounded = replace(task.settings, aggregator="fedavg", bound="none", root=None)
@@ -59,7 +59,7 @@ def beyond_the_bound(client: Client) -> None:
 
 
 class Servers:
-    """Three servers in threads, each doing the same, and what each returned or raised. The last one
+    """Three servers in threads that do the same work, with their results or errors. The last one
     may have another configuration."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Servers:
             self.found[at] = error
 
     def failed(self) -> list[Exception]:
-        """What each raised."""
+        """Waits for all servers, and returns the error of each."""
         for thread in self._threads:
             thread.join(LONG)
             assert not thread.is_alive()
@@ -96,7 +96,7 @@ class Servers:
         return self.found
 
     def ended(self) -> list[Report]:
-        """What each returned."""
+        """Waits for all servers, and returns the reports of each."""
         for thread in self._threads:
             thread.join(LONG)
             assert not thread.is_alive()

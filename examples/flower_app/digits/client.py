@@ -1,4 +1,4 @@
-"""A client, at a SuperNode."""
+"""The Flower client app, which runs at a SuperNode."""
 
 from functools import partial  # tacit
 
@@ -13,7 +13,7 @@ app = ClientApp(mods=[partial(secure_mod, metrics=["loss"])])  # tacit
 
 @app.train()
 def train(msg: Message, context: Context) -> Message:
-    """Goes on from the model that Flower's server sent, on examples of its own."""
+    """Trains the model that Flower's server sent on the client's own examples."""
     model = network()
     model.load_state_dict(msg.content["arrays"].to_torch_state_dict())
     images, labels = examples(

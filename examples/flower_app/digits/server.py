@@ -1,4 +1,4 @@
-"""Flower's server."""
+"""The Flower server app."""
 
 import torch
 from flwr.app import ArrayRecord, Context
@@ -13,7 +13,7 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Some rounds of FedAvg among all nodes."""
+    """Runs some rounds of FedAvg among all nodes."""
     strategy = FedAvg(fraction_evaluate=0.0)
     strategy = SecureAggregation(strategy, context.run_config["federation"])  # tacit
     result = strategy.start(grid, ArrayRecord(network().state_dict()), context.run_config["rounds"])

@@ -1,4 +1,4 @@
-"""What is learned: to tell handwritten digits apart."""
+"""The learning task: recognise handwritten digits."""
 
 import torch
 from sklearn import datasets
@@ -6,20 +6,20 @@ from torch import nn
 
 
 def network() -> nn.Module:
-    """The same at all who make it."""
+    """Returns the initial model, which is identical on every machine."""
     torch.manual_seed(0)
     return nn.Linear(64, 10)
 
 
 def examples(part: int, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """A client's own: every so many of scikit-learn's."""
+    """Returns one client's examples: every n-th of scikit-learn's digits."""
     digits = datasets.load_digits()
     images = torch.tensor(digits.data[part::parts], dtype=torch.float32) / 16
     return images, torch.tensor(digits.target[part::parts])
 
 
 def learn(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """Twenty steps on all examples; the last loss."""
+    """Trains for twenty steps on all examples and returns the last loss."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     for _ in range(20):
         optimizer.zero_grad()

@@ -1,11 +1,13 @@
-"""Makes the files of this folder, with what pip install 'tacit-mpc[tensorflow]' brings:
+"""Generates the files of this folder.
+
+This needs what `pip install 'tacit-mpc[tensorflow]'` installs:
 
     python tests/compilation/made_by_tensorflow/make.py
 
-Each model is saved by TensorFlow in one of its formats, converted by the worker of tacit as
-`tacit compile` does, and stands here as NAME.onnx, with NAME.npz: what went into it in TensorFlow,
-and what came out. With a folder as argument the models themselves are left there, as TensorFlow
-saves them."""
+TensorFlow saves each model in one of its formats. tacit's worker converts it as `tacit compile`
+does. The result is stored here as NAME.onnx. NAME.npz has inputs and TensorFlow's outputs for them.
+With a folder as argument, this program only saves the models there in TensorFlow's formats.
+"""
 
 import json
 import subprocess
@@ -23,12 +25,12 @@ from keras import layers
 HERE = Path(__file__).resolve().parent
 WORKER = HERE.parents[2] / "python/tacit/compilation/importers/tensorflow/worker.py"
 
-#: Rows of what goes in.
+#: Rows of the inputs.
 ROWS = 3
 
 
 def lenet() -> keras.Model:
-    """LeCun's, smaller."""
+    """A small version of LeCun's network."""
     return keras.Sequential(
         [
             keras.Input((16, 16, 1), name="images"),
@@ -45,7 +47,7 @@ def lenet() -> keras.Model:
 
 
 def residual() -> keras.Model:
-    """Two blocks of a residual network, the second with a layer on the skip path."""
+    """Two blocks of a residual network. The second has a layer on the skip path."""
     images = keras.Input((12, 12, 3), name="images")
     x = layers.ReLU()(
         layers.BatchNormalization()(layers.Conv2D(8, 3, padding="same", use_bias=False)(images))
@@ -61,8 +63,8 @@ def residual() -> keras.Model:
 
 
 def mobile() -> keras.Model:
-    """An inverted residual with a depthwise convolution, and one with a stride and padding of its
-    own."""
+    """An inverted residual block with a depthwise convolution, and one with another stride and
+    padding."""
     images = keras.Input((12, 12, 3), name="images")
     x = layers.ReLU(6.0)(
         layers.BatchNormalization()(layers.Conv2D(6, 3, 2, padding="same")(images))
@@ -81,7 +83,7 @@ def mobile() -> keras.Model:
 
 
 def dense() -> keras.Model:
-    """Layers on vectors, with probabilities."""
+    """Layers on vectors that end in probabilities."""
     return keras.Sequential(
         [
             keras.Input((20,), name="features"),
@@ -93,7 +95,7 @@ def dense() -> keras.Model:
 
 
 class Averages(tf.Module):
-    """Average pooling, and layers of TensorFlow itself; two inputs, two results."""
+    """Average pooling, and plain TensorFlow layers; two inputs and two results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +116,7 @@ class Averages(tf.Module):
 
 
 def sequence() -> keras.Model:
-    """A layer of a transformer on a sequence."""
+    """A transformer layer on a sequence."""
     x = tokens = keras.Input((6, 8), name="tokens")
     x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 4)(x, x))
     x = layers.LayerNormalization()(x + layers.Dense(8)(layers.Dense(16, activation="gelu")(x)))
@@ -146,7 +148,7 @@ def frozen(model: keras.Model, folder: Path) -> tuple[str, Path]:
     return "frozen graph", folder / "graph.pb"
 
 
-#: What is made, and as what it is saved.
+#: The models, and how each is saved.
 MODELS: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], tuple[str, Path]]]] = {
     "lenet": (lenet, saved_by_keras),
     "residual": (residual, saved_by_keras),
@@ -158,7 +160,8 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], tuple[str, Path
 
 
 def made(name: str, seed: int = 7) -> Any:
-    """The model, whose weights and statistics are what training might have left."""
+    """Returns the model with random weights and statistics of the magnitudes that training
+    leaves."""
     draws = np.random.default_rng(seed)
     model = MODELS[name][0]()
     for each in model.weights if isinstance(model, keras.Model) else model.variables:
@@ -173,7 +176,7 @@ def made(name: str, seed: int = 7) -> Any:
 
 
 def run(model: Any, seed: int = 8) -> dict[str, np.ndarray]:
-    """What goes in, and what TensorFlow says comes out."""
+    """Draws inputs, and returns them with TensorFlow's outputs."""
     draws = np.random.default_rng(seed)
     own = not isinstance(model, keras.Model)
     shapes = [(8, 8, 2), (3,)] if own else [each.shape[1:] for each in model.inputs]
@@ -185,7 +188,7 @@ def run(model: Any, seed: int = 8) -> dict[str, np.ndarray]:
 
 
 def left(folder: Path) -> dict[str, tuple[str, Path]]:
-    """Saves all models into the folder, with what goes in and comes out: the format and path of
+    """Saves all models with inputs and outputs into the folder. Returns the format and path of
     each."""
     places = {}
     for name, (_, save) in MODELS.items():
