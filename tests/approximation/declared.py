@@ -1,4 +1,4 @@
-"""What is declared of each approximation: where it holds, and how far off it may be."""
+"""Approximated functions, with the domain and the maximum error that are declared of each."""
 
 import math
 from collections.abc import Callable
@@ -9,17 +9,17 @@ import torch
 
 from tacit.operators.numerics import approximation as secret
 
-#: What is off by less than this is not held against a relative error: the resolution of the default
+#: Relative errors are ignored if the absolute error is below this: eight units of the default
 #: scale.
 ALLOWED = 2.0**-13
 
-#: Numbers far outside of every interval.
+#: Numbers far outside every approximation interval.
 FAR = torch.tensor([0.0, 1.0, 30.0, 1e3, 3e4, 1e6, 1e9], dtype=torch.float64)
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function, where it is measured, and its declared error there."""
+    """A function with its exact counterpart, the grid of its test, and its declared error."""
 
     name: str
     domain: str
@@ -30,7 +30,10 @@ class Function:
     relative: bool = False
 
     def off(self, found: torch.Tensor) -> float:
-        """The largest error on the grid, of numbers as they are encoded."""
+        """Returns the largest error on the grid, relative if the declared error is relative.
+
+        The exact function is evaluated at the grid as it is encoded.
+        """
         plain = self.exact(encoded(self.grid))
         errors = (found.double() - plain).abs()
         if self.relative:
@@ -38,32 +41,32 @@ class Function:
         return float(errors.max())
 
     def off_absolutely(self, found: torch.Tensor) -> float:
-        """The same, whatever the function is held to."""
+        """Returns the largest absolute error, even if the declared error is relative."""
         return float((found.double() - self.exact(encoded(self.grid))).abs().max())
 
 
 def encoded(x: torch.Tensor) -> torch.Tensor:
-    """The numbers that 16 fraction bits make of others."""
+    """Rounds numbers to 16 fraction bits, as encoding at the default scale does."""
     return (x * 2.0**16).round() * 2.0**-16
 
 
 def line(low: float, high: float, points: int = 4001) -> torch.Tensor:
-    """Evenly spaced."""
+    """Returns evenly spaced points from low to high."""
     return torch.linspace(low, high, points, dtype=torch.float64)
 
 
 def powers(low: int, high: int, points: int = 4001) -> torch.Tensor:
-    """Evenly spaced by magnitude, from 2^low to 2^high."""
+    """Returns points from 2^low to 2^high that are evenly spaced in magnitude."""
     return torch.logspace(low, high, points, base=2, dtype=torch.float64)
 
 
 def everywhere(cutoff: float) -> torch.Tensor:
-    """Around 0 and up to the largest numbers, on both sides."""
+    """Returns points up to twice the cutoff and the largest numbers, of both signs."""
     return torch.cat([line(-2 * cutoff, 2 * cutoff), FAR, -FAR])
 
 
 def both_signs(x: torch.Tensor) -> torch.Tensor:
-    """x and −x."""
+    """Returns x followed by −x."""
     return torch.cat([x, -x])
 
 
@@ -149,8 +152,8 @@ FUNCTIONS = [
     Function("arctan", "all", secret.arctan, torch.arctan, everywhere(4.0), 2**-13),
 ]
 
-#: Quotients whose rounds are stated: the dtype of the dividend, and the divisor, secret if there is
-#: none.
+#: Quotients with stated rounds: the dtype of the dividend, and the divisor, or None for a secret
+#: divisor.
 QUOTIENTS: dict[str, tuple[torch.dtype, int | None]] = {
     "int64 by a secret": (torch.int64, None),
     "int32 by a secret": (torch.int32, None),
@@ -166,9 +169,10 @@ QUOTIENTS: dict[str, tuple[torch.dtype, int | None]] = {
     "fractions by 1,000": (torch.float32, 1000),
 }
 
-#: Numbers whose costs are counted: a multiple of 192, so that bits are exactly those that are
-#: declared.
+#: The count of numbers that costs are measured for. It is a multiple of 192, so that the measured
+#: bits for each number are exactly the declared ones.
 DIVIDED = 4032
 
-#: exp(20.79...) is the largest that can be encoded.
+#: The least result of exp where it saturates, 3 per cent below 2^30; exp(20.79...) is the largest
+#: that can be encoded.
 LARGEST = 2.0**30 * math.exp(-0.03)

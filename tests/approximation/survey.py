@@ -1,5 +1,7 @@
-"""A program: measures every approximation and writes docs/accuracy.md. Nothing is written if one is
-off by more than is declared of it."""
+"""A program that measures every approximation and writes docs/accuracy.md.
+
+The program writes nothing if an error exceeds the declared one.
+"""
 
 import inspect
 import math
@@ -156,14 +158,14 @@ off by up to 2^−15/x².
 
 @dataclass(frozen=True)
 class Cost:
-    """Rounds of something, and bits over all links for each number."""
+    """The rounds of a computation, and its bits over all links for each number."""
 
     rounds: int
     bits: float
 
 
 def results(x: list[torch.Tensor]) -> list[torch.Tensor]:
-    """In a party: what each function gives."""
+    """Runs in a party. Returns the revealed result of each function on its grid."""
     return [
         function.approximate(tacit.share(grid, owner=0)).reveal()
         for function, grid in zip(declared.FUNCTIONS, x, strict=True)
@@ -174,7 +176,10 @@ Readings = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def counted(*computations: Callable[[tacit.SecretTensor], Any]) -> Readings:
-    """In a party: what its meter says before and after each, of so many numbers around 1."""
+    """Runs in a party. Returns the meter's totals before and after each computation.
+
+    Each computation gets DIVIDED numbers around 1.
+    """
     found = []
     totals = tacit.session().core.totals
     x = tacit.share(torch.rand(declared.DIVIDED) + 0.5, owner=0)
@@ -186,7 +191,7 @@ def counted(*computations: Callable[[tacit.SecretTensor], Any]) -> Readings:
 
 
 def divided() -> Readings:
-    """In a party: what its meter says before and after ⌊x / y⌋ of each kind."""
+    """Runs in a party. Returns the meter's totals before and after each kind of ⌊x / y⌋."""
     found = []
     totals = tacit.session().core.totals
     numbers = torch.arange(declared.DIVIDED) % 100 + 1
@@ -200,8 +205,10 @@ def divided() -> Readings:
 
 
 def costs(parties: list[Readings]) -> list[Cost]:
-    """Of all that was counted in all parties: rounds are by how much the longest chain of messages
-    grew, whoever it ends at."""
+    """Returns the costs of computations from the totals of all parties.
+
+    The rounds are the growth of the longest chain of messages, at whichever party it ends.
+    """
     found = []
     for readings in zip(*parties, strict=True):
         before, after = (max(each[at]["rounds"] for each in readings) for at in (0, 1))
@@ -211,30 +218,29 @@ def costs(parties: list[Readings]) -> list[Cost]:
 
 
 def of_functions() -> list[Cost]:
-    """The costs of all functions."""
+    """Measures the costs of all functions."""
     return costs(tacit.launch(counted, *(function.approximate for function in declared.FUNCTIONS)))
 
 
 def of_quotients() -> list[Cost]:
-    """The costs of all quotients."""
+    """Measures the costs of all quotients."""
     return costs(tacit.launch(divided))
 
 
 def power(error: float) -> str:
-    """An error as a power of two."""
+    """Formats an error as a power of two."""
     return f"2^{math.log2(error):.1f}".replace("-", "−").removesuffix(".0") if error else "0"
 
 
 def sections(function: Callable[..., Any]) -> dict[str, str]:
-    """What a docstring says, by the words that its lines begin with: Method,
-    Domain, Error, Cost."""
+    """Returns the sections of a docstring by name: Method, Domain, Error, Cost."""
     text = inspect.cleandoc(function.__doc__ or "")
     found = re.findall(r"^(\w+): (.*?)(?=^\w+:|^$|\Z)", text, re.MULTILINE | re.DOTALL)
     return {name: " ".join(said.split()) for name, said in found}
 
 
 def methods() -> str:
-    """Of each function, as its docstring says it."""
+    """Returns a Markdown list with the Method section of each function's docstring."""
     said = (
         f"`{name}`: {sections(getattr(approximation, name))['Method']}"
         for name in approximation.__all__
@@ -247,7 +253,7 @@ def methods() -> str:
 
 
 def main() -> None:
-    """Measures and writes."""
+    """Measures all functions and writes the page."""
     rows = []
     grids = [function.grid for function in declared.FUNCTIONS]
     for function, found, cost in zip(

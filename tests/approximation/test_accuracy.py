@@ -1,5 +1,4 @@
-"""Approximations are as exact as is declared of them, and stay in range
-outside of their domains."""
+"""Approximations are as exact as declared, and stay in range outside their domains."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +23,7 @@ NAMES = [function.name for function in FUNCTIONS]
 
 @pytest.fixture(scope="module")
 def on_the_reference() -> dict[str, torch.Tensor]:
-    """What each function gives on its whole grid; nothing may leave its range."""
+    """Returns the result of each function on its whole grid. No number may leave its range."""
     grids = [function.grid for function in FUNCTIONS]
     return dict(
         zip(NAMES, tacit.launch(survey.results, grids, parties=2, protocol="plain")[0], strict=True)
@@ -44,7 +43,7 @@ def test_error_on_a_dense_grid(
 )
 def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
     protocol, parties, source = setting
-    # Every hundredth point, always others than the rest.
+    # Every hundredth point. The offset differs for each function.
     grids = [function.grid[at % 100 :: 100] for at, function in enumerate(FUNCTIONS)]
     found = tacit.launch(survey.results, grids, parties=parties, protocol=protocol, source=source)[
         0
@@ -66,7 +65,10 @@ def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
 def test_exponentials_far_below_zero_are_exactly_zero(
     setting: tuple[str, int, str | None], key: str
 ) -> None:
-    """However often, at every scale: what a mask hides counts for nothing."""
+    """Results are exactly 0 at every scale, in thousands of repetitions.
+
+    The randomness of shares and truncations must not show in the lowest bits.
+    """
     protocol, parties, source = setting
     x = torch.tensor([-16.0, -16.5, -100.0, -(2.0**29)]).repeat(2000)
 
@@ -83,7 +85,7 @@ def test_exponentials_far_below_zero_are_exactly_zero(
 
 
 def outside(x: torch.Tensor) -> dict[str, Any]:
-    """In a party: functions outside of their domains."""
+    """Runs in a party. Evaluates functions outside their domains."""
     secret = tacit.share(x, owner=0)
     zero = tacit.share(torch.zeros(3), owner=1)
     return {
@@ -112,12 +114,12 @@ def test_outside_of_their_domains_is_what_is_documented(setting: tuple[str, int]
     assert torch.allclose(found["large"], torch.tensor([-(2.0**30), 0.0, 2.0**30]), rtol=1e-2)
 
 
-#: The results of exp, which are below 2^13, leave room for them.
+#: Scales at which the results of exp, which are below 2^13, can be encoded.
 SCALES = (12, 20, 24, 28)
 
 
 def at_scales(x: torch.Tensor) -> list[list[torch.Tensor]]:
-    """In a party: functions of numbers of other scales, with results of other scales."""
+    """Runs in a party. Evaluates functions at each of the scales."""
     found = []
     for bits in SCALES:
         with tacit.fraction_bits(bits):
@@ -142,7 +144,7 @@ def at_scales(x: torch.Tensor) -> list[list[torch.Tensor]]:
 
 @pytest.mark.filterwarnings("error::tacit.RangeWarning")
 def test_other_scales() -> None:
-    # Encodable at all of them, and so are the results.
+    # These numbers and their results can be encoded at all scales.
     x = (torch.linspace(0.05, 9, 301) * 2.0**12).round() * 2.0**-12
     plain = [
         torch.exp(x),
@@ -186,7 +188,7 @@ def test_the_page_is_what_the_survey_writes_but_for_what_it_measures() -> None:
     assert said == written
 
 
-#: Ways to call a function that docstrings have costs of: known to be so, by their arguments.
+#: Arguments that state a fact about the input, for functions whose docstrings give a cost with it.
 KNOWN: dict[str, dict[str, Any]] = {
     "reciprocal": {"positive": True},
     "rsqrt": {"positive": True},
@@ -197,20 +199,20 @@ KNOWN: dict[str, dict[str, Any]] = {
 
 
 def known(name: str) -> Callable[[Any], Any]:
-    """A function as it is called of what is known."""
+    """Returns a function of x that passes the argument from KNOWN."""
     function = getattr(approximation, name)
     return lambda x: function(*[x] * (2 if name == "divide" else 1), **KNOWN[name])
 
 
 def in_words(cost: survey.Cost) -> str:
-    """As docstrings have it."""
+    """Formats a cost as docstrings do."""
     return f"{cost.rounds} rounds, {cost.bits:.0f} bits"
 
 
 def test_rounds_and_bits_on_the_page_and_in_docstrings_are_what_the_meter_counts() -> None:
     of_functions, of_quotients = survey.of_functions(), survey.of_quotients()
     counted = dict(zip([*NAMES, *declared.QUOTIENTS], [*of_functions, *of_quotients], strict=True))
-    # Bits are as exact as rounds: there is nothing to be rounded.
+    # The counts of bits are whole numbers, so the page shows them exactly.
     assert all(cost.bits == int(cost.bits) for cost in counted.values())
     cells = [
         [cell.strip() for cell in line.split("|")[1:-1]]

@@ -1,4 +1,4 @@
-"""Constants of approximations as words."""
+"""Encodings of the constants of approximations."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,10 @@ from tacit import fixed
 
 
 def test_what_a_constant_is_as_a_word_stands_in_one_place() -> None:
-    """In an operator, a rounded power of two by a number would be a second rule."""
+    """Operators encode constants with fixed.word alone.
+
+    A rounded product of a number and a power of two in an operator would be a second rule.
+    """
     numbers = torch.randn(1000, dtype=torch.float64) * 10
     for bits in (1, 16, 39):
         words = torch.tensor([fixed.word(number, bits) for number in numbers.tolist()])

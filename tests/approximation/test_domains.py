@@ -1,4 +1,4 @@
-"""Outside of their domains functions give what docs/accuracy.md says, sentence by sentence."""
+"""Functions outside their domains give the results that docs/accuracy.md states."""
 
 import math
 from typing import Any
@@ -9,7 +9,7 @@ from torch.nn import functional
 
 import tacit
 
-#: The page's bound on numbers.
+#: The bound on numbers that the page states.
 MOST = 2.0**30
 
 #: The smallest number of the default scale.
@@ -21,7 +21,7 @@ def double(values: list[float]) -> torch.Tensor:
 
 
 def program() -> dict[str, Any]:
-    """In a party: one call for each thing that the page says."""
+    """Runs in a party. Makes one call for each statement of the page."""
 
     def secret(*values: float) -> torch.Tensor:
         return tacit.share(double(list(values)), owner=0)
@@ -59,7 +59,7 @@ def program() -> dict[str, Any]:
 
 
 def out_of_range() -> dict[str, Any]:
-    """In a party: secret indices, classes, probabilities and weights that are none."""
+    """Runs in a party. Uses secret indices, classes, probabilities and weights out of range."""
     table = double([5.0, 6.0, 7.0])
     values = double([1.0, 2.0, 3.0, 4.0])
     secret, index = tacit.share(table, owner=0), tacit.share(torch.tensor([3, -1, -4, 1]), owner=1)
@@ -89,7 +89,7 @@ def out_of_range() -> dict[str, Any]:
     }
 
 
-#: Angles beyond those that the error is declared of.
+#: Angles beyond the range that the declared error holds for.
 FAR = [
     sign * (base + 0.3) for base in (65.0, 1000.0, 2.0**12, 2.0**15, 2.0**17) for sign in (1, -1)
 ]
@@ -152,7 +152,8 @@ def test_what_is_said_of_other_numbers(setting: tuple[str, int, str | None]) -> 
 UNITS = 2.0**-16 * torch.tensor([1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 100.0, 1000.0, 65536.0])
 LARGE = torch.tensor([1.5, 40.0, 1000.0, 8191.0])
 
-#: Functions whose gradients are made of squares or cubes, and numbers up to the page's limits.
+#: Functions whose gradients are computed from squares or cubes, with arguments up to the limits
+#: that the page states.
 CASES: list[tuple[Any, torch.Tensor]] = [
     (torch.rsqrt, UNITS),
     (torch.reciprocal, UNITS[1:]),
@@ -162,7 +163,7 @@ CASES: list[tuple[Any, torch.Tensor]] = [
     (torch.erf, LARGE),
     (torch.erfc, LARGE),
     (torch.sinc, torch.tensor([2.0**-12, 2.0**-10, 2.0**-8, 2.0**-5, 0.5, 3.0])),
-    # Around 2^-9.5 it is furthest off, and how far differs with the rounding.
+    # The error is largest around 2^-9.5, and its size depends on the rounding.
     (torch.sinc, torch.arange(64, 4096).repeat(2) / 2**16),
 ]
 
@@ -175,7 +176,10 @@ CASES: list[tuple[Any, torch.Tensor]] = [
 def test_gradients_of_roots_and_quotients_are_right_as_far_as_is_documented(
     setting: dict[str, Any],
 ) -> None:
-    """Cubes and squares of what is large where x is small, and squares of what is large."""
+    """These gradients contain squares and cubes of numbers that become large.
+
+    The numbers are inverses of small arguments, or large arguments.
+    """
 
     def program() -> list[torch.Tensor]:
         found = []

@@ -1,5 +1,7 @@
-"""Series that a compiled program may choose are as exact as is declared of them where they hold,
-and cost no more than is declared beside the usual ones."""
+"""Series that a compiled program may choose keep their declared errors and costs.
+
+The errors hold on each series' interval. The costs are compared with those of the usual series.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ from tacit.compilation.passes.choose_approximations import Cost
 from tacit.operators.numerics import approximation
 from tacit.operators.numerics.approximation.fits import FITS, USUAL, Fit
 
-#: The functions, secret and plain.
+#: Each function, for secret tensors and for plain tensors.
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.Tensor]]] = {
     "sigmoid": (approximation.sigmoid, torch.sigmoid),
     "tanh": (approximation.tanh, torch.tanh),
@@ -39,7 +41,7 @@ ALL = [(function, key) for function, found in FITS.items() for key in found]
 
 
 def grid(function: str, fit: Fit) -> torch.Tensor:
-    """Where a series holds, densely."""
+    """Returns a dense grid over the interval on which a series holds."""
     if function == "exp":
         return declared.encoded(declared.line(-16, 20))
     if function == "exp_below_zero":
@@ -48,15 +50,18 @@ def grid(function: str, fit: Fit) -> torch.Tensor:
         x = declared.powers(-12, 24)
         x = declared.both_signs(x) if function == "reciprocal" and fit.is_everywhere else x
         return declared.encoded(x)
-    # A unit less, so that what is encoded is within.
+    # One unit less, so that the encoded points stay within the interval.
     most = min(fit.high, 4 * fit.cutoff) - 2**-16
     x = declared.encoded(declared.line(-most, most))
     return torch.cat([x, declared.FAR, -declared.FAR]) if fit.is_everywhere else x
 
 
 def off(function: str, x: torch.Tensor, found: torch.Tensor) -> float:
-    """The largest error, relative where results are above 1; of functions that are lines far away
-    nowhere."""
+    """Returns the largest error.
+
+    The error is relative where results are above 1, except for functions with a cutoff, which are
+    linear far away: their error is absolute everywhere.
+    """
     plain = FUNCTIONS[function][1](x)
     errors = (found.double() - plain).abs()
     return float(
@@ -65,7 +70,7 @@ def off(function: str, x: torch.Tensor, found: torch.Tensor) -> float:
 
 
 def given(cases: list[tuple[str, str]], grids: list[torch.Tensor]) -> list[torch.Tensor]:
-    """In a party: what each series gives."""
+    """Runs in a party. Returns the result of each series on its grid."""
 
     def each() -> Iterator[torch.Tensor]:
         for (function, key), x in zip(cases, grids, strict=True):
@@ -106,7 +111,11 @@ def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
 
 @pytest.mark.parametrize("bits", [10, 12, 20])
 def test_other_scales_add_units(bits: int) -> None:
-    """Of functions that are lines far away: of others the argument's own rounding is magnified."""
+    """A coarser scale adds at most two units to the error.
+
+    The test covers only functions that are linear far away. Other functions magnify the rounding of
+    their argument.
+    """
     cases = [(function, key) for function, key in ALL if FITS[function][key].cutoff]
     grids = [
         (grid(function, FITS[function][key])[::20] * 2**10).trunc() / 2**10
@@ -126,7 +135,7 @@ def test_other_scales_add_units(bits: int) -> None:
 
 
 def test_without_knowledge_of_its_numbers_a_series_of_some_is_off() -> None:
-    """So that the test of errors can fail: a series holds within its cutoff alone."""
+    """A series is inaccurate beyond its cutoff, so the tests of errors are able to fail."""
     x = declared.line(2.5, 4.0, 51)
     found = tacit.launch(given, [("gelu", "degree 4 within 2")], [x], parties=2, protocol="plain")[
         0
@@ -134,12 +143,12 @@ def test_without_knowledge_of_its_numbers_a_series_of_some_is_off() -> None:
     assert off("gelu", x, found[0]) > 2**-6
 
 
-#: Numbers of a run that is metered.
+#: The count of numbers in a metered run.
 COUNT = 2048
 
 
 def metered(cases: list[tuple[str, str]]) -> list[tuple[int, float]]:
-    """In a party: rounds and bits a number of each series."""
+    """Runs in a party. Returns the rounds of each series, and its bits for each number."""
     found, totals = [], tacit.session().core.totals
     x = tacit.share(torch.rand(COUNT) / 2 + 0.25, owner=0)
     for function, key in cases:
@@ -170,8 +179,11 @@ def test_what_is_declared_to_be_cheaper_is(setting: tuple[str, int, str | None])
 
 
 def test_declared_costs_are_near_the_meter() -> None:
-    """Beside the usual series, in replicated sharing: a comparison of positive numbers takes two
-    rounds more than that with a cutoff, or as many, and half of its bits."""
+    """Declared cost differences from the usual series match the meter in replicated sharing.
+
+    A comparison of positive numbers takes as many rounds as a comparison with a cutoff, or two
+    more, and half of its bits.
+    """
     parts = tacit.launch(metered, ALL)
     for at, (function, key) in enumerate(ALL):
         usual = ALL.index((function, USUAL))

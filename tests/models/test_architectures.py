@@ -1,6 +1,8 @@
-"""Architectures that people use, unmodified, from small configurations with random weights, by
-replicated
-sharing: torchvision's, timm's, Hugging Face's, and some that are written here."""
+"""Popular architectures run unmodified on replicated shares.
+
+The models are small configurations with random weights from torchvision, timm and Hugging Face, and
+some that this file defines.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,12 +16,12 @@ from torch import nn
 
 import tacit
 
-#: Squared error over squared norm.
+#: The bound on the squared error divided by the squared norm.
 LARGEST_ERROR = 1e-3
 
 Arguments = dict[str, Any]
 
-#: Of a small transformer, in Hugging Face's words.
+#: The configuration of a small transformer, as Hugging Face names its options.
 SMALL = {
     "vocab_size": 99,
     "hidden_size": 32,
@@ -37,7 +39,7 @@ SPEECH = {
 
 
 class UNet(nn.Module):
-    """Down and up again, with what was left out joined back in."""
+    """A small U-Net: one step down, one step up, and a skip connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +51,7 @@ class UNet(nn.Module):
         self.last = nn.Conv2d(16 + 8, 4, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Four classes for each pixel."""
+        """Returns scores of four classes for each pixel."""
         side = self.down(x)
         below = torch.nn.functional.silu(self.below(side))
         wide = torch.nn.functional.interpolate(
@@ -59,7 +61,7 @@ class UNet(nn.Module):
 
 
 class Wav2Letter(nn.Module):
-    """Convolutions over speech (Collobert and others 2016), narrower."""
+    """A narrow version of the convolutional speech model of Collobert and others 2016."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,12 +74,12 @@ class Wav2Letter(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Conv1d(32, 29, 1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Logarithms of the shares of each letter."""
+        """Returns the log-probabilities of letters."""
         return self.layers(x).log_softmax(1)
 
 
 class Tagger(nn.Module):
-    """A class for each word."""
+    """A recurrent model that classifies each word."""
 
     def __init__(self, recurrent: type[nn.RNNBase]) -> None:
         super().__init__()
@@ -86,7 +88,7 @@ class Tagger(nn.Module):
         self.last = nn.Linear(32, 5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Five tags."""
+        """Returns scores of five tags for each word."""
         return self.last(self.recurrent(self.embedding(x))[0])
 
 
@@ -130,7 +132,7 @@ def _wav2vec2() -> tuple[nn.Module, Arguments]:
     return transformers.Wav2Vec2Model(configuration), {"input_values": torch.randn(1, 800)}
 
 
-#: Tried each time: of each kind of layer one.
+#: Models that every test run tries, one for each kind of layer.
 QUICK: dict[str, Callable[[], tuple[nn.Module, Arguments]]] = {
     "BERT": _bert,
     "Llama": _text("LlamaForCausalLM", "LlamaConfig", **SMALL, num_key_value_heads=2),
@@ -181,8 +183,10 @@ LONG: dict[str, Callable[[], tuple[nn.Module, Arguments]]] = {
 
 
 def made(name: str) -> tuple[nn.Module, Arguments]:
-    """The same in every party: statistics of images, as training leaves them, and no layer of
-    zeros."""
+    """Builds a model and its arguments, equal in every party.
+
+    Batch norms get statistics of images, as after training. No linear layer has all-zero weights.
+    """
     torch.manual_seed(0)
     model, arguments = {**QUICK, **LONG}[name]()
     for part in model.modules():
@@ -199,7 +203,7 @@ def made(name: str) -> tuple[nn.Module, Arguments]:
 
 
 def result_of(model: nn.Module, arguments: Arguments) -> Any:
-    """What counts of what a model gives."""
+    """Returns the output of a model that the test compares."""
     with torch.no_grad():
         result = model(**arguments)
     for kind in ("logits", "last_hidden_state"):
@@ -208,12 +212,12 @@ def result_of(model: nn.Module, arguments: Arguments) -> Any:
 
 
 def top(result: torch.Tensor) -> torch.Tensor:
-    """The class with the greatest score; of a sequence the last place's."""
+    """Returns the classes with the greatest scores, of sequences at the last place."""
     return result[:, -1].argmax(-1) if result.dim() == 3 else result.argmax(1)
 
 
 def program(name: str) -> torch.Tensor:
-    """In a party: the model is party 0's, fractions are party 1's, words are public."""
+    """Runs in a party. Party 0 owns the model, party 1 owns the fractions, and words are public."""
     model, arguments = made(name)
     tacit.share_module(model, owner=0)
     secret = {
@@ -224,7 +228,7 @@ def program(name: str) -> torch.Tensor:
 
 
 def check(name: str, **setting: Any) -> None:
-    """Holds a model's result in secret against the plain one."""
+    """Checks a model's result on secret inputs against the plain result."""
     plain = result_of(*made(name))
     secret = tacit.launch(program, name, timeout=300, **setting)[0]
     assert (secret - plain).square().sum() < LARGEST_ERROR * plain.square().sum()
@@ -241,12 +245,12 @@ def test_architecture(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*QUICK, *LONG])
 def test_architecture_by_additive_sharing(name: str) -> None:
-    """Long: as many models again."""
+    """Additive sharing runs every model too, which takes long."""
     check(name, protocol="additive", parties=2, source="dealer")
 
 
 def writer() -> tuple[nn.Module, torch.Tensor]:
-    """A small GPT-2 whose words differ, and how two texts begin."""
+    """Returns a small GPT-2 whose generated words differ, and the first words of two texts."""
     torch.manual_seed(0)
     form = transformers.GPT2Config(
         vocab_size=99, n_embd=32, n_layer=2, n_head=4, initializer_range=0.5
@@ -254,7 +258,7 @@ def writer() -> tuple[nn.Module, torch.Tensor]:
     return transformers.GPT2LMHeadModel(form).eval(), torch.randint(0, 50, (2, 9))
 
 
-#: A text that ends by what is in it would show that, and so none does.
+#: Options of generation. No end token is given, since ending a text at its content would reveal it.
 WRITING = {
     "max_new_tokens": 8,
     "eos_token_id": None,
@@ -264,7 +268,7 @@ WRITING = {
 
 
 def test_gpt2_generates_words_that_nobody_sees() -> None:
-    """By Hugging Face's own loop, with its cache."""
+    """Hugging Face's own generation loop runs with its cache."""
 
     def program() -> torch.Tensor:
         model, words = writer()

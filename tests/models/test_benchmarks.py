@@ -1,5 +1,4 @@
-"""The large models of `tacit bench`: their results against plain ones, at the bound of CrypTen's
-paper."""
+"""The large models of `tacit bench` match plain results within the bound of CrypTen's paper."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,7 @@ import tacit
 from tacit.bench import models, tables
 from tacit.bench.settings import Setting
 
-#: Squared error over squared norm (Knott and others 2021, section 6).
+#: The bound on the squared error divided by the squared norm (Knott and others 2021, section 6).
 LARGEST_ERROR = 4e-4
 
 MODELS: dict[str, Callable[[], models.Example]] = {
@@ -25,21 +24,21 @@ MODELS: dict[str, Callable[[], models.Example]] = {
 
 
 def made(name: str) -> models.Example:
-    """The same in every party."""
+    """Builds a model and its input, equal in every party."""
     torch.manual_seed(5)
     model, x = MODELS[name]()
     return model.eval(), x
 
 
 def result_of(model: torch.nn.Module, x: Any) -> Any:
-    """What counts of what a model gives."""
+    """Returns the output of a model that the test compares."""
     with torch.no_grad():
         result = model(x)
     return getattr(result, "last_hidden_state", result)
 
 
 def program(name: str) -> torch.Tensor:
-    """In a party: the model is party 0's, what goes in party 1's."""
+    """Runs in a party. Party 0 owns the model and party 1 owns the input."""
     model, x = made(name)
     tacit.share_module(model, owner=0)
     return result_of(model, tacit.share(x, owner=1)).reveal()

@@ -1,6 +1,8 @@
-"""What models and functions send stays below what was set for them. Bytes follow from shapes alone,
-so they are the same on every machine; they are those of the party that sends most, once everything
-is shared."""
+"""Models and functions send fewer bytes than the limits set here.
+
+The bytes follow from shapes alone, so they are the same on every machine. The party that sends most
+counts, after everything is shared.
+"""
 
 from collections.abc import Callable
 
@@ -11,7 +13,7 @@ from torch import nn
 import tacit
 from tacit.bench import models
 
-#: By name: what is computed, of which example, and megabytes at most.
+#: By name: the module, its example input, and the limit in megabytes.
 CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor], float]] = {
     "softmax of 100 × 1,000": (lambda: nn.Softmax(1), lambda: torch.randn(100, 1000), 30),
     "transformer block": (models.transformer_block, lambda: torch.randn(1, 128, 768), 120),
@@ -19,7 +21,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor], floa
 
 
 def sent(module: nn.Module, example: torch.Tensor) -> float:
-    """Megabytes, once everything is shared."""
+    """Returns the megabytes that the busiest party sends after everything is shared."""
 
     def program() -> int:
         tacit.share_module(module, owner=0)
@@ -41,7 +43,7 @@ def test_megabytes(name: str) -> None:
 
 @pytest.mark.long
 def test_megabytes_of_bert() -> None:
-    """BERT-base on 128 tokens; all three parties with their shares of it are in this process."""
+    """BERT-base runs on 128 tokens. All three parties and their shares are in this process."""
 
     module, tokens = models.bert_base()
     assert 0 < sent(module.eval(), tokens) <= 1500

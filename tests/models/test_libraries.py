@@ -1,5 +1,7 @@
-"""Libraries that know nothing of secret tensors run unmodified: layers of graphs, metrics, and
-gradients of each sample."""
+"""Libraries that are unaware of secret tensors run unmodified.
+
+The tests cover graph layers, metrics, and per-sample gradients.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -15,7 +17,8 @@ from torch.nn import functional
 import tacit
 from replaced import put_back, replaced
 
-# torch_geometric has its own torch.index_select and torch.select, which refuse single numbers.
+# torch_geometric replaces torch.index_select and torch.select by versions that refuse single
+# numbers.
 with put_back():
     import torch_geometric.nn as graphs
 
@@ -24,7 +27,7 @@ GRAPHS = torch.tensor([0, 0, 1, 1, 1])
 
 
 class Pooled(nn.Module):
-    """A number for each graph."""
+    """A graph convolution followed by a pooling over each graph."""
 
     def __init__(self, pool: Callable[..., Any]) -> None:
         super().__init__()

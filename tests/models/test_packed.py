@@ -1,4 +1,4 @@
-"""Sequences of different lengths, packed: recurrent layers as they ship, and their gradients."""
+"""Recurrent layers take packed sequences of different lengths, unmodified, and have gradients."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def layer(name: str) -> Any:
 
 
 def outputs(module: Any, x: Any) -> list[Any]:
-    """Of all steps, padded by a number, and of the last; gradients of the input and of a weight."""
+    """Returns padded outputs, the last state, and the gradients of the input and of a weight."""
     x = x.detach().requires_grad_()
     packed = pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False)
     made, state = module(packed)

@@ -1,4 +1,4 @@
-"""Hugging Face's BERT by a mask that nobody sees: which places are padding stays secret."""
+"""Hugging Face's models take secret attention masks: the positions of padding stay secret."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ def model() -> torch.nn.Module:
     return transformers.BertModel(transformers.BertConfig(vocab_size=12, **sizes)).eval()
 
 
-#: What is said where transformers itself decides by a mask.
+#: The error of a condition on a mask inside transformers.
 SAID = r"a condition, such as `if tensor:` .* \(in .*mask\w*\.py:\d+\); give the mask with four dimensions"
 
 
@@ -49,7 +49,7 @@ def causal() -> torch.nn.Module:
 def test_of_a_causal_model_it_leaves_out_what_comes_later() -> None:
     def program() -> torch.Tensor:
         module = tacit.share_module(causal(), owner=0)
-        # GPT-2 looks at the words of a text, not at their embeddings.
+        # GPT-2 has conditions on the words of a text, but none on their embeddings.
         embedded, mask = module.wte(tacit.share(WORDS, owner=1)), tacit.share(MASK, owner=1)
         with pytest.raises(tacit.MisuseError, match=SAID):
             module(inputs_embeds=embedded, attention_mask=mask)

@@ -1,4 +1,4 @@
-"""PyTorch's own layers for sequences, unmodified, as they ship: also what it has fused."""
+"""PyTorch's own sequence layers run unmodified, including the fused ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -46,21 +46,21 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 def made(name: str) -> Case:
-    """The same module and arguments in every party."""
+    """Builds a module and its arguments, equal in every party."""
     torch.manual_seed(3)
     module, args = CASES[name]()
     return module.eval(), args
 
 
 def leaves(result: Any) -> list[torch.Tensor]:
-    """All tensors of a result."""
+    """Returns all tensors of a result."""
     return [
         leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)
     ]
 
 
 def shared(args: Any) -> Any:
-    """Fractions shared, but for masks."""
+    """Shares all tensors except masks."""
     return torch.utils._pytree.tree_map(
         lambda leaf: leaf if leaf is CAUSAL or leaf is PADDED else tacit.share(leaf, owner=0), args
     )
@@ -75,7 +75,7 @@ def test_layers_for_sequences(name: str) -> None:
             args = shared(args)
             if owner is not None:
                 tacit.share_module(module, owner=owner)
-            # In inference mode PyTorch takes layers apart in other places.
+            # In inference mode PyTorch decomposes layers at other places.
             for mode in (torch.no_grad, torch.enable_grad, torch.inference_mode):
                 with mode():
                     found.append([leaf.detach().reveal() for leaf in leaves(module(*args))])
@@ -91,11 +91,11 @@ def test_layers_for_sequences(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["LSTM", "encoder with masks"])
 def test_layers_for_sequences_on_shares(name: str) -> None:
-    """By replicated sharing, with their gradients."""
+    """Outputs and gradients are right in replicated sharing."""
 
     def trained(module: nn.Module, args: Any) -> list[torch.Tensor]:
         result = leaves(module.train(name == "LSTM")(*args))
-        # What is normalised has a constant sum of squares.
+        # A plain sum of squares is constant after normalisation, so its gradient would be zero.
         (
             result[0] * torch.arange(result[0].numel()).reshape(result[0].shape).cos()
         ).sum().backward()
@@ -107,7 +107,7 @@ def test_layers_for_sequences_on_shares(name: str) -> None:
         for parameter in module.parameters():
             parameter.requires_grad_()
         found = trained(module, shared(args))
-        # The last bias has a gradient that follows from the public loss alone.
+        # The gradient of the last bias is public, since it follows from the public loss alone.
         return [one.reveal() if isinstance(one, tacit.SecretTensor) else one for one in found]
 
     for secret, expected in zip(tacit.launch(program)[0], trained(*made(name)), strict=True):

@@ -1,4 +1,4 @@
-"""torchvision's models, unmodified, against their plain outputs."""
+"""torchvision's models run unmodified and match their plain outputs."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ import tacit
 
 MODELS = ["resnet18", "alexnet", "vgg11", "squeezenet1_0", "mobilenet_v2"]
 
-#: Those that are tried by additive sharing each time, by source of correlations.
+#: The models that every test run tries by additive sharing, for each source of correlations.
 QUICK = {
     "dealer": ["resnet18", "squeezenet1_0", "mobilenet_v2"],
     "he": ["resnet18", "squeezenet1_0"],
 }
 
-#: Squared error over squared norm.
+#: The bound on the squared error divided by the squared norm.
 LARGEST_ERROR = 1e-4
 
 
 def build(name: str) -> torch.nn.Module:
-    """A model with random weights, and with statistics as training would leave them."""
+    """Builds a model with random weights, and with statistics as after training."""
     torch.manual_seed(0)
     model = getattr(torchvision.models, name)(weights=None).eval()
     for part in model.modules():
@@ -34,8 +34,7 @@ def build(name: str) -> torch.nn.Module:
 
 
 def classify(model: torch.nn.Module, image: torch.Tensor) -> torch.Tensor | None:
-    """What every party runs: the weights are party 0's, the image party 1's,
-    and so is the result."""
+    """Runs in every party. Party 0 owns the weights; party 1 owns the image and gets the result."""
     party = tacit.session().party
     if party != 0:
         for tensor in model.state_dict().values():
@@ -47,7 +46,7 @@ def classify(model: torch.nn.Module, image: torch.Tensor) -> torch.Tensor | None
 
 
 def compare(name: str, **setting: Any) -> None:
-    """A model's result in secret with its plain one."""
+    """Compares a model's result on secret inputs with its plain result."""
     image = torch.randn(1, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     model = build(name)
     with torch.no_grad():

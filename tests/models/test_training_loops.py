@@ -1,8 +1,9 @@
-"""Training loops of libraries that know nothing of secret tensors run unmodified. Where a library
-needs to know a number itself, its refusal says what to change, and that works.
+"""Training loops of libraries that are unaware of secret tensors run unmodified.
 
-The libraries are imported inside of tests: they take long, and put functions of their own in the
-place of PyTorch's.
+If a library needs a number itself, the refusal names a remedy, and the remedy works.
+
+The tests import the libraries inside functions, since the imports take long and replace functions
+of PyTorch.
 """
 
 import logging
@@ -25,17 +26,19 @@ from saying import said_twice
 X = torch.randn(16, 4, generator=torch.Generator().manual_seed(1))
 Y = (X.sum(1) > 0).long()
 
-#: The loops and refusals below whose parties run a Lightning Trainer.
+#: The loops and refusals below that run a Lightning Trainer in each party.
 LIGHTNING = {"lightning", "results", "stopping", "files"}
 
-#: A loop trains a model on these rows, and gives what it has made.
+#: A function that trains a model on given rows and classes, and returns a list of results.
 Loop = Callable[[nn.Module, Any, Any], Any]
 
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Without what libraries say of processors, loggers and errors, and what they put in PyTorch's
-    place."""
+    """Silences the libraries' messages on processors, loggers and errors.
+
+    It also restores the functions of PyTorch that the libraries replaced.
+    """
     logging.disable(logging.ERROR)
     with warnings.catch_warnings(), put_back():
         warnings.simplefilter("ignore")
@@ -49,7 +52,7 @@ def fresh() -> nn.Module:
 
 
 def shared(loop: Loop, name: str = "") -> Any:
-    """What a loop gives of a secret model and secret rows; secret tensors are revealed."""
+    """Runs a loop on a secret model and secret rows, and returns its results revealed."""
 
     def program() -> Any:
         model = tacit.share_module(fresh(), owner=0, trainable=True)
@@ -58,7 +61,7 @@ def shared(loop: Loop, name: str = "") -> Any:
             each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in made or []
         ]
 
-    # While a Trainer makes its data loaders, it patches PyTorch's classes for all threads.
+    # A Trainer patches PyTorch's classes for all threads while it makes its data loaders.
     return tacit.launch(program, transport="tcp" if name in LIGHTNING else "memory")[0]
 
 
@@ -75,7 +78,7 @@ def parameters(model: nn.Module) -> list[Any]:
 
 
 def known(value: Any) -> Any:
-    """A loss that all may know."""
+    """Returns a loss as a public number."""
     value = value.detach()
     return value.reveal() if isinstance(value, tacit.SecretTensor) else value
 
@@ -87,7 +90,7 @@ def known(value: Any) -> Any:
 def lightning_trainer(
     model: nn.Module, log: Callable[[Any], Any] = lambda loss: loss, **options: Any
 ) -> Any:
-    """A Trainer, and a module of Lightning's that holds the model."""
+    """Returns a Trainer, and a Lightning module that holds the model."""
     import pytorch_lightning
 
     class Module(pytorch_lightning.LightningModule):
@@ -162,7 +165,7 @@ def accelerate(model: nn.Module, x: Any, y: Any) -> Any:
 
 
 def net(model: nn.Module, kind: str = "NeuralNet", *, knows: bool = True) -> Any:
-    """skorch's, whose losses all know or nobody."""
+    """Returns a skorch net whose losses are revealed, or stay secret if knows is False."""
     import skorch
 
     class Net(getattr(skorch, kind)):  # type: ignore[misc]
@@ -194,8 +197,11 @@ def skorch(model: nn.Module, x: Any, y: Any) -> Any:
 
 @cache
 def settings() -> Any:
-    """Of a Trainer. Choosing a device resets what accelerate keeps for all threads of a process, so
-    that is done once, before any party begins."""
+    """Returns the settings of a Hugging Face Trainer.
+
+    Choosing a device resets accelerate's state for all threads of a process. It is therefore done
+    once, before any party begins.
+    """
     from transformers import TrainingArguments
 
     made = TrainingArguments(
@@ -286,12 +292,12 @@ def test_a_loop_trains_as_on_plain_tensors(name: str) -> None:
         assert (one - other).abs().max() < 5e-4
 
 
-# What needs to know a number
+# Libraries that need a public number
 # -------------------------------------------------------------------------
 
 
 def results(log: Callable[[Any], Any]) -> Loop:
-    """Results of a test, which Lightning gives as numbers."""
+    """Returns a loop that gives the results of a test, which Lightning converts to numbers."""
 
     def loop(model: nn.Module, x: Any, y: Any) -> Any:
         trainer, module = lightning_trainer(model, log)
@@ -301,7 +307,7 @@ def results(log: Callable[[Any], Any]) -> Loop:
 
 
 def stopped(log: Callable[[Any], Any]) -> Loop:
-    """Ends when the loss no longer falls."""
+    """Returns a loop that ends when the loss stops falling."""
 
     def loop(model: nn.Module, x: Any, y: Any) -> Any:
         from pytorch_lightning.callbacks import EarlyStopping
@@ -315,7 +321,7 @@ def stopped(log: Callable[[Any], Any]) -> Loop:
 
 
 def kept(**options: Any) -> Loop:
-    """With or without Lightning's checkpoints."""
+    """Returns a loop that saves shares, with or without Lightning's checkpoints."""
 
     def loop(model: nn.Module, x: Any, y: Any) -> Any:
         trainer, module = lightning_trainer(model, **options)
@@ -374,7 +380,7 @@ def fitted(kind: str, *, knows: bool) -> Loop:
 SECRET = {"output_transform": lambda x, y, y_pred, loss: loss.detach()}  # noqa: ARG005
 REVEALED = {"output_transform": lambda output: tuple(each.reveal() for each in output)}
 
-#: What is refused, words of its remedy, and the same with that.
+#: By name: a loop that is refused, words of the remedy, and the loop with the remedy applied.
 REFUSED: dict[str, tuple[Loop, str, Loop]] = {
     "results": (results(lambda loss: loss), "self.log(name, value.reveal())", results(known)),
     "stopping": (stopped(lambda loss: loss), "self.log(name, value.reveal())", stopped(known)),

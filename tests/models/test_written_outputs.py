@@ -1,5 +1,7 @@
-"""Models of several libraries and tutorials write what they compute into tensors that they make:
-step by step, by index, and as running sums. They run unmodified."""
+"""Models that write results into tensors of their own run unmodified.
+
+Several libraries and tutorials write step by step, by index, or as running sums.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -16,7 +18,7 @@ EDGES = torch.tensor([[0, 1, 2, 3, 4, 1, 0, 3], [1, 2, 3, 4, 0, 0, 2, 1]])
 
 
 class Graph(nn.Module):
-    """A layer that sends messages along edges, gathered as libraries for graphs do."""
+    """A layer that sends messages along edges, as graph libraries do."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -43,7 +45,7 @@ class Graph(nn.Module):
 
 
 class Translator(nn.Module):
-    """An encoder and a decoder whose outputs are kept in tensors of zeros, with teacher forcing."""
+    """An encoder and a decoder with attention and teacher forcing, which fill tensors of zeros."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,18 +68,18 @@ class Translator(nn.Module):
 
 
 class Meter:
-    """A mean that is kept up as metrics are."""
+    """A running mean, as metrics keep it."""
 
     def __init__(self) -> None:
         self.total, self.count = torch.tensor(0.0), torch.tensor(0.0)
 
     def update(self, value: Any) -> None:
-        """Adds one."""
+        """Adds a value to the mean."""
         self.total += value.detach()
         self.count += 1
 
     def compute(self) -> Any:
-        """The mean."""
+        """Returns the mean."""
         return self.total / self.count
 
 
@@ -89,7 +91,7 @@ def gradients(model: nn.Module, loss: Any) -> list[Any]:
 def check(
     model: nn.Module, loss_of: Callable[[nn.Module, Callable[[torch.Tensor], Any]], Any]
 ) -> None:
-    """Holds a secret model's gradients of a loss against the plain model's."""
+    """Checks a secret model's gradients of a loss against the plain model's."""
     plain = deepcopy(model)
     expected = gradients(plain, loss_of(plain, lambda data: data))
 

@@ -1,4 +1,4 @@
-"""The sessions that operators are tried in."""
+"""The sessions in which operators are tested."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,5 +16,5 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(params=SETTINGS)
 def everywhere(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Runs a program under each protocol: what party 0 finds."""
+    """Runs a program under each protocol and returns the result of party 0."""
     return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]

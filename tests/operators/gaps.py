@@ -1,6 +1,8 @@
-"""Operators of PyTorch's database that secret tensors do not have, or not wholly: an explicit list, so
-that neither a gap nor a new operator goes unnoticed. What is refused, and what it says, is written by
-tests/operators/survey.py."""
+"""Operators of PyTorch's database that secret tensors lack, wholly or in part.
+
+The list is explicit, so that neither a gap nor a new operator goes unnoticed. The refused operators
+and their reasons are written by tests/operators/survey.py.
+"""
 
 from tacit.commands.coverage import operator_coverage
 
@@ -8,7 +10,7 @@ __all__ = ["ELSEWHERE", "NO_INPUT", "PARTLY", "REFUSED", "UNDEFINED"]
 
 PARTLY, REFUSED = operator_coverage().partly, operator_coverage().refused
 
-#: No tensor goes in, so there is nothing to be secret.
+#: Operators without tensor inputs, so there is nothing to be secret.
 NO_INPUT = {
     "arange",
     "broadcast_shapes",
@@ -38,10 +40,11 @@ NO_INPUT = {
     "zeros",
 }
 
-#: Their values are undefined, or taken from memory around what was shared; shapes and dtypes are compared.
+#: Operators whose values are undefined, or read from memory around the shared elements. Only shapes
+#: and dtypes are compared.
 UNDEFINED = {"as_strided/partial_views", "empty_like", "new_empty", "new_empty_strided"}
 
-#: What PyTorch itself does not run here: other devices, other layouts.
+#: Operators that PyTorch itself does not run here, since they need another device or layout.
 ELSEWHERE = {
     "jiterator_2inputs_2outputs",
     "jiterator_4inputs_with_extra_args",

@@ -1,4 +1,4 @@
-"""Gradients of the operators in PyTorch's database, of secret tensors and of plain ones."""
+"""Gradients of the operators in PyTorch's database, for secret tensors and for plain ones."""
 
 import warnings
 from collections.abc import Callable
@@ -13,21 +13,22 @@ from torch.utils import _pytree as pytree
 import tacit
 from tacit import fixed
 
-#: Calls of an operator that are tried.
+#: Calls of each operator that are tested.
 SAMPLES = 6
 
-#: Elements of all inputs of a call that is tried; gradients of more take time and show nothing new.
+#: The maximum count of elements in all inputs of a call. Gradients of larger inputs take time and
+#: show nothing new.
 LARGEST = 4_000
 
-#: Values of inputs, to which larger ones are brought.
+#: The bound that inputs are scaled down to if they are larger.
 LARGEST_VALUE = 9.0
 
-#: What fixed point tells apart.
+#: The unit of fixed point at the default scale.
 UNIT = 2.0**-16
 
-#: Tried with inputs of this magnitude: quotients of quotients, each a unit off, times sums of
-#: squares that are hundreds; and weights of attention, each a unit off, times products of four
-#: matrices.
+#: Operators whose inputs are scaled down to this magnitude instead. One multiplies nested
+#: quotients, each one unit off, by sums of squares in the hundreds. The others multiply attention
+#: weights, each one unit off, by products of four matrices.
 SMALLER = {
     "nn.functional.cosine_embedding_loss": 3.0,
     "nn.functional.multi_head_attention_forward": 3.0,
@@ -37,20 +38,22 @@ SMALLER = {
 
 @dataclass(frozen=True)
 class Sample(harness.Sample):
-    """One call, and what of its result has a gradient."""
+    """One call of an operator, and a function that selects the differentiable outputs."""
 
     outputs: Callable[[Any], Any]
 
 
 def operators() -> list[tuple[str, str]]:
-    """Name and variant of every operator in the database that has a gradient in float32."""
+    """Returns the name and variant of every operator in the database with a float32 gradient."""
     found = [key for key in harness.operators() if harness.find(*key).supports_autograd]
     return [(name, variant) for name, variant in found if f"{name}/{variant}" not in gaps.ELSEWHERE]
 
 
 def samples(name: str, variant: str) -> list[Sample]:
-    """Calls with the input alone secret, then with all fractions secret; no gradient is wanted of
-    others."""
+    """Returns calls with a secret input alone, and calls in which all fractions are secret.
+
+    Only secret tensors get gradients.
+    """
     torch.manual_seed(7)
     found: list[Sample] = []
     empty: list[Sample] = []
@@ -78,7 +81,7 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 
 def _has_gradient(sample: Sample) -> bool:
-    """Whether PyTorch itself computes one, of fractions."""
+    """Returns whether PyTorch itself computes a real gradient."""
     try:
         return not any(gradient.is_complex() for gradient in expected(sample)[0])
     except Exception:
@@ -88,8 +91,11 @@ def _has_gradient(sample: Sample) -> bool:
 def _renewed(
     value: Any, sample: Sample, secretly: bool, leaves: list[torch.Tensor] | None, shift: float
 ) -> Any:
-    """The same arguments with tensors of their own; of fractions, secret ones or not, those that
-    want a gradient are leaves, if there is a list for them, shifted by so much."""
+    """Copies the arguments of a call, and shares the fractions if ``secretly`` is true.
+
+    If ``leaves`` is a list, the fractions that require a gradient are shifted by ``shift`` and
+    appended to it. If it is None, all tensors stay plain.
+    """
 
     def renew(leaf: Any) -> Any:
         if not (isinstance(leaf, torch.Tensor) and leaf.is_floating_point()):
@@ -99,7 +105,7 @@ def _renewed(
             return plain
         plain = plain + shift if leaf.requires_grad else plain
         if secretly:
-            # What no party could share, none begins to.
+            # The error must arise in all parties, before any of them begins to share.
             fixed.encode(plain, fixed.DEFAULT)
         new = tacit.share(plain, owner=0) if secretly else plain
         if leaf.requires_grad:
@@ -110,9 +116,11 @@ def _renewed(
 
 
 def _encodable(leaf: torch.Tensor, largest: float) -> torch.Tensor:
-    """The nearest numbers that fixed point has: near a pole a gradient tells them from what is
-    between. Of
-    the magnitudes of most samples: the squares of some are beyond all that fixed point holds."""
+    """Rounds values to fixed point, after scaling them down to the bound.
+
+    Near a pole, a gradient differs between a number and its encoding. The squares of some samples
+    would exceed the range of fixed point.
+    """
     values = leaf.detach().double()
     if leaf.requires_grad and values.numel() and float(values.abs().max()) > largest:
         values = values * (largest / values.abs().max())
@@ -120,8 +128,10 @@ def _encodable(leaf: torch.Tensor, largest: float) -> torch.Tensor:
 
 
 def _gradients(sample: Sample, secretly: bool, shift: float = 0.0) -> list[torch.Tensor]:
-    """Of all inputs that are secret, or would be; weighted by fixed random
-    numbers at each output."""
+    """Returns the gradients of all inputs that are secret, or would be.
+
+    Each output is weighted by fixed random numbers.
+    """
     operator = harness.find(sample.name, sample.variant)
     leaves: list[torch.Tensor] = []
     first = _renewed(sample.input, sample, secretly, leaves, shift)
@@ -135,8 +145,8 @@ def _gradients(sample: Sample, secretly: bool, shift: float = 0.0) -> list[torch
         torch.randn(output.shape, generator=generator, dtype=output.dtype) for output in outputs
     ]
     if secretly:
-        # As in training, where what is added up in the end was computed of secrets: plain weights
-        # would make the gradients of all that is linear plain.
+        # In training, the loss is computed from secrets. Plain weights would make the gradients of
+        # all linear operators plain.
         weights = [tacit.share(weight, owner=0) for weight in weights]
     return list(
         torch.autograd.grad(outputs, leaves, weights, allow_unused=True, materialize_grads=True)
@@ -144,16 +154,19 @@ def _gradients(sample: Sample, secretly: bool, shift: float = 0.0) -> list[torch
 
 
 def expected(sample: Sample) -> tuple[list[torch.Tensor], bool]:
-    """The plain gradients, and whether numbers were drawn for them."""
+    """Returns the plain gradients, and whether the operator drew random numbers."""
     with harness.Draws() as draws:
         gradients = _gradients(sample, False)
     return gradients, draws.happened
 
 
 def difference(sample: Sample, found: list[Any]) -> str | None:
-    """What is wrong with gradients, if anything. Where a plain one is not finite they are
-    undefined; and they may be off by as much as plain ones change within two units of the inputs.
-    Of operators that draw numbers only shapes and dtypes count."""
+    """Describes what is wrong with gradients, or returns None.
+
+    Gradients are undefined where plain ones are not finite. Elsewhere they may be off by the change
+    of plain ones within two units of the inputs. If the operator draws random numbers, only shapes
+    and dtypes are compared.
+    """
     plain, drawn = expected(sample)
     if drawn:
         return harness.difference(found, plain, values=False)
@@ -169,7 +182,7 @@ def difference(sample: Sample, found: list[Any]) -> str | None:
 
 
 def attempt(all_samples: list[Sample]) -> list[Any]:
-    """In a party: for each sample its gradients, revealed, or the error."""
+    """Runs in a party. Returns the revealed gradients of each sample, or the error."""
     outcomes: list[Any] = []
     for sample in all_samples:
         try:
@@ -185,7 +198,7 @@ def attempt(all_samples: list[Sample]) -> list[Any]:
 
 
 class Verdict:
-    """What the samples of an operator gave."""
+    """The results of an operator's samples."""
 
     def __init__(self) -> None:
         self.is_empty = False
@@ -197,7 +210,7 @@ class Verdict:
 def verdict(
     key: str, protocol: str = "plain", parties: int = 2, source: str | None = None
 ) -> Verdict:
-    """Runs an operator's samples, and holds their gradients against the plain ones."""
+    """Runs an operator's samples, and checks their gradients against the plain ones."""
     made = Verdict()
     name, _, variant = key.partition("/")
     with warnings.catch_warnings():
@@ -222,5 +235,5 @@ def verdict(
     return made
 
 
-#: Every operator that has a gradient, by name and variant.
+#: Every operator with a gradient, by name and variant.
 KEYS = [f"{name}/{variant}" if variant else name for name, variant in operators()]

@@ -1,4 +1,4 @@
-"""PyTorch's own operator database, run on secret tensors."""
+"""Runs PyTorch's own operator database on secret tensors."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,30 +14,33 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tacit
 
-# With every list of samples PyTorch looks for the unittest.TestCase that runs. There is none, and
-# the search through the stack and all modules takes longer than the operator.
+# PyTorch looks for the running unittest.TestCase with every list of samples. There is none, and the
+# search through the stack and all modules takes longer than the operator.
 common_utils.extract_test_fn = lambda: None
 
-#: Samples of an operator that are tried.
+#: Samples of each operator that are tested.
 SAMPLES = 12
 
-#: Elements of an input that is tried; larger ones take time and show nothing new.
+#: The maximum count of elements in the inputs of a sample. Larger inputs take time and show nothing
+#: new.
 LARGEST = 20_000
 
-#: Values that are compared; PyTorch's samples lie between −9 and 9.
+#: Tolerances for values. The values in PyTorch's samples lie between −9 and 9.
 ABSOLUTE, RELATIVE = 4e-3, 1e-3
 
-#: Fraction bits of what goes in.
+#: The fraction bits that inputs are rounded to.
 ENCODED = 13
 
-#: Results that are compared are at most that large, where an operator's docstring says so: poles.
+#: Bounds on the results that are compared, as operators' docstrings state them near poles.
 LARGEST_RESULT = {"tan": 2.0**5}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of an operator: its input is secret, and with ``all_secret``
-    its other tensors too."""
+    """One call of an operator, whose input is secret.
+
+    If ``all_secret`` is true, the other fractions are secret too.
+    """
 
     name: str
     variant: str
@@ -49,17 +52,17 @@ class Sample:
 
 
 def operators() -> list[tuple[str, str]]:
-    """Name and variant of every operator in the database that takes float32."""
+    """Returns the name and variant of every operator in the database that takes float32."""
     return sorted({(op.name, op.variant_test_name) for op in op_db if torch.float32 in op.dtypes})
 
 
 def find(name: str, variant: str) -> Any:
-    """An entry of the database."""
+    """Returns an entry of the database."""
     return next(op for op in op_db if (op.name, op.variant_test_name) == (name, variant))
 
 
 def samples(name: str, variant: str) -> list[Sample]:
-    """Calls with the input alone secret, then with all tensors secret."""
+    """Returns calls with a secret input alone, and calls in which all fractions are secret."""
     torch.manual_seed(7)
     found: list[Sample] = []
     empty: list[Sample] = []
@@ -89,17 +92,22 @@ Kind = TypeVar("Kind")
 
 
 def with_few(empty: list[Kind], found: list[Kind], most: int) -> list[Kind]:
-    """Samples of which few have no elements: by such alone an operator that does nothing right
-    would pass."""
+    """Returns at most ``most`` samples, few of which have no elements.
+
+    An operator that does nothing right would pass on empty samples alone.
+    """
     few = empty[: max(2, most - len(found))]
     return [*found[: most - len(few)], *few]
 
 
 def _round(leaf: torch.Tensor) -> None:
-    """Fractions become such as every scale can encode: what is tried is the operator, not the
-    rounding of what goes in, which some magnify."""
+    """Rounds fractions in place to numbers that every scale can encode.
+
+    The tests are about operators, not about the rounding of their inputs, which some operators
+    magnify.
+    """
     if leaf.dtype in (torch.float32, torch.float64) and leaf.layout == torch.strided:
-        # All of the memory: views may have elements twice.
+        # Round the whole storage, since a view may have elements twice.
         memory = torch.empty(0, dtype=leaf.dtype).set_(leaf.untyped_storage())
         memory.copy_((memory * 2.0**ENCODED).round() * 2.0**-ENCODED)
 
@@ -107,10 +115,10 @@ def _round(leaf: torch.Tensor) -> None:
 def _shared(value: Any, also_integers: bool, scales: Iterator[int | None]) -> Any:
     def share(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor) and (also_integers or leaf.is_floating_point()):
-            # Sparse ones cannot be shared: it is the operator that is tried.
+            # Sparse tensors cannot be shared, and the test is about the operator.
             leaf = leaf if leaf.layout == torch.strided else leaf.to_dense()
-            # What cannot be encoded is refused in the owner alone: all look, so that none waits for
-            # it.
+            # The owner alone would refuse a value that cannot be encoded. All parties encode here,
+            # so that none of them waits for the owner.
             tacit.fixed.encode(leaf, tacit.fixed.of_dtype(tacit.fixed.DEFAULT, leaf.dtype))
             return tacit.share(leaf, owner=0, scale=next(scales))
         return leaf
@@ -119,7 +127,7 @@ def _shared(value: Any, also_integers: bool, scales: Iterator[int | None]) -> An
 
 
 def call(sample: Sample, scales: Iterator[int | None]) -> list[Any]:
-    """In a party: the leaves of the result, revealed."""
+    """Runs in a party. Returns the leaves of the result, revealed."""
     first = _shared(sample.input, True, scales)
     args, kwargs = sample.args, sample.kwargs
     if sample.all_secret:
@@ -132,7 +140,10 @@ def call(sample: Sample, scales: Iterator[int | None]) -> list[Any]:
 
 
 def attempt(all_samples: list[Sample], scales: Sequence[int | None] = (None,)) -> list[Any]:
-    """In a party: for each sample what it gave, or the error; tensors have those scales in turn."""
+    """Runs in a party. Returns the result of each sample, or the error.
+
+    Shared tensors take the given scales in turn.
+    """
     outcomes: list[Any] = []
     in_turn = cycle(scales)
     for sample in all_samples:
@@ -146,7 +157,7 @@ def attempt(all_samples: list[Sample], scales: Sequence[int | None] = (None,)) -
 
 
 class Draws(TorchDispatchMode):
-    """Within it, plain operators are watched for whether they draw numbers."""
+    """A mode that records whether plain operators draw random numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,35 +171,41 @@ class Draws(TorchDispatchMode):
 
 
 def expected(sample: Sample) -> tuple[list[Any], bool]:
-    """The leaves of the plain result, and whether numbers were drawn for it."""
+    """Returns the leaves of the plain result, and whether random numbers were drawn for it."""
     with Draws() as draws:
         leaves = pytree.tree_leaves(
             find(sample.name, sample.variant).op(sample.input, *sample.args, **sample.kwargs)
         )
-    # Some write into their input, which the next call would do again.
+    # Some operators write into their input, and the next call would change the result again.
     return [
         leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
     ], draws.happened
 
 
 def wrong(sample: Sample, found: list[Any], values: bool = True) -> str | None:
-    """What is wrong with what a sample gave, if anything; without ``values`` only shapes and dtypes
-    count, and so where the operator draws numbers."""
+    """Describes what is wrong with the result of a sample, or returns None.
+
+    Only shapes and dtypes are compared if ``values`` is false or the operator draws random numbers.
+    """
     plain, drawn = expected(sample)
     return difference(found, plain, values and not drawn, LARGEST_RESULT.get(sample.name, math.inf))
 
 
 def _in_domain(mine: torch.Tensor, theirs: torch.Tensor, largest: float) -> torch.Tensor:
-    """What is expected, with any number in the place of infinities and NaN, which there are none
-    of, and of
-    what is too large: the operators say what they give there."""
+    """Replaces infinite, NaN and too large expected values by the found values.
+
+    Fixed point has no such values; the operators' docstrings state the results there.
+    """
     return torch.where((theirs <= largest) & (theirs >= -largest) & theirs.isfinite(), theirs, mine)
 
 
 def difference(
     found: list[Any], plain: list[Any], values: bool = True, largest: float = math.inf
 ) -> str | None:
-    """What is wrong with a result, if anything; without ``values`` only shapes and dtypes count."""
+    """Describes what is wrong with a result, or returns None.
+
+    Only shapes and dtypes are compared if ``values`` is false.
+    """
     if len(found) != len(plain):
         return f"{len(found)} results in the place of {len(plain)}"
     for mine, theirs in zip(found, plain, strict=True):

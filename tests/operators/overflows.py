@@ -1,8 +1,11 @@
-"""Operators in checked mode on numbers of all magnitudes: what is shown is right, or nothing is.
+"""Tests operators in checked mode on numbers of all magnitudes.
 
-``python tests/operators/overflows.py CASES [SEED] [PROTOCOL]`` tries that many cases and says how
-many were refused; the tests try a few. A case is *missed* where something is shown that is neither
-right nor near."""
+Each result must be right, or the session must refuse to reveal it. A case is *missed* if it reveals
+a result that is not near the exact one.
+
+``python tests/operators/overflows.py CASES [SEED] [PROTOCOL]`` runs the given number of cases and
+prints how many were refused. The tests run a few.
+"""
 
 import random
 import sys
@@ -16,10 +19,10 @@ from torch.nn import functional
 
 import tacit
 
-#: What is near: relative to the greatest of the values, and absolute.
+#: The tolerance, both absolute and relative to the greatest value.
 NEAR = 2.0**-6
 
-#: Numbers of the sessions below at most.
+#: The maximum count of cases in one session.
 TOGETHER = 64
 
 Two = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -42,7 +45,7 @@ def _written(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return target
 
 
-#: By name: of two fractions, (3, 4).
+#: Functions of two fraction tensors of shape (3, 4), by name.
 FRACTIONS: dict[str, Two] = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
@@ -112,10 +115,10 @@ FRACTIONS: dict[str, Two] = {
     "gradient of matmul": _gradient(lambda x, y: (x @ y.T) ** 2),
 }
 
-#: Products of many, whose error is more than a unit.
+#: Functions with products of many numbers, whose error is more than a unit.
 ROUNDED = {"prod", "cumprod"}
 
-#: Of two integers of 64 bits, (3, 4).
+#: Functions of two int64 tensors of shape (3, 4), by name.
 INTEGERS: dict[str, Two] = {
     "int add": lambda x, y: x + y,
     "int sub": lambda x, y: x - y,
@@ -134,7 +137,7 @@ INTEGERS: dict[str, Two] = {
 
 
 class Case(NamedTuple):
-    """An operator and numbers for it."""
+    """An operator and its inputs."""
 
     name: str
     x: torch.Tensor
@@ -146,15 +149,18 @@ class Case(NamedTuple):
 
     @property
     def exact(self) -> torch.Tensor:
-        """What it is without a range."""
+        """The result without limits on the range."""
         if self.name in FRACTIONS:
             return self.function(self.x, self.y)
-        # In float64, or where that has too few bits for the sum of all, in Python's integers.
+        # float64 also represents results beyond the range of int64, rounded.
         return self.function(self.x.double(), self.y.double())
 
 
 def drawn(name: str, numbers: random.Random) -> Case:
-    """Numbers of magnitudes up to the greatest that can be shared, a few of them of another one."""
+    """Draws a case whose magnitudes reach the greatest that can be shared.
+
+    About a fifth of the numbers have another magnitude than the rest.
+    """
     highest = 30 if name in FRACTIONS else 62
     least = numbers.choice([-6, highest // 2])
     usual, other = (numbers.uniform(least, highest) for _ in range(2))
@@ -169,13 +175,13 @@ def drawn(name: str, numbers: random.Random) -> Case:
             torch.tensor([round(each * 2**16) / 2**16 for each in word]).double() for word in words
         )
     else:
-        # A quotient by 0 is no overflow.
+        # A quotient by 0 would not be an overflow.
         x, y = (torch.tensor([int(each) or 1 for each in word]) for word in words)
     return Case(name, x.reshape(3, 4), y.reshape(3, 4))
 
 
 def program(cases: list[Case]) -> list[torch.Tensor | None]:
-    """What each case shows, in one session; nothing where it is refused."""
+    """Runs in a party. Returns the result of each case, or None if it is refused."""
     found: list[torch.Tensor | None] = []
     for case in cases:
         x, y = (tacit.share(each, owner=0) for each in (case.x, case.y))
@@ -193,7 +199,7 @@ def judged(case: Case, shown: torch.Tensor | None) -> str:
     exact = case.exact.double()
     most = exact.abs().max()
     if case.name in ROUNDED:
-        # What rounding takes of small factors is multiplied by the great ones.
+        # The rounding errors of small factors are multiplied by the large factors.
         most = torch.maximum(most, case.x.double().abs().clamp(min=1.0).prod(1).max())
     return "right" if bool(((shown - exact).abs() <= NEAR * (1 + most)).all()) else "missed"
 
@@ -201,7 +207,10 @@ def judged(case: Case, shown: torch.Tensor | None) -> str:
 def tried(
     count: int, seed: int, setting: dict[str, Any]
 ) -> tuple[Counter[tuple[str, str]], list[Case]]:
-    """How many of so many cases were right, refused and missed, by name; and which were missed."""
+    """Runs the given number of cases, and returns counts of outcomes and the missed cases.
+
+    The counts are by the operator's name and "right", "refused" or "missed".
+    """
     numbers, told, missed = random.Random(seed), Counter[tuple[str, str]](), []
     names = [*FRACTIONS, *INTEGERS]
     cases = [drawn(names[at % len(names)], numbers) for at in range(count)]

@@ -1,6 +1,8 @@
-"""A program: runs PyTorch's operator database on the reference and writes what came out, which are
-the list of what works (python/tacit/commands/operator_coverage.json) and the page made of it
-(docs/operators.md). Nothing is written if anything is wrong."""
+"""A program that runs PyTorch's operator database on the reference and records the results.
+
+It writes the list of supported operators (python/tacit/commands/operator_coverage.json) and the
+page that is generated from it (docs/operators.md). It writes nothing if a result is wrong.
+"""
 
 import argparse
 import re
@@ -21,7 +23,7 @@ FILE = ROOT / "python" / "tacit" / "commands" / "operator_coverage.json"
 
 
 class Verdict:
-    """What the samples of an operator gave."""
+    """The results of an operator's samples."""
 
     def __init__(self, key: str) -> None:
         self.refusals: list[str] = []
@@ -48,7 +50,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """What most refusals say, as short as it is unmistakable."""
+        """The shortest unambiguous form of the most frequent refusal."""
         reasons = [_reason(refusal) for refusal in self.refusals]
         return max(sorted(set(reasons)), key=reasons.count)
 
@@ -60,13 +62,13 @@ def _reason(refusal: str) -> str:
 
 
 def survey(keys: list[str]) -> tuple[dict[str, Verdict], list[str]]:
-    """All verdicts, and all that is wrong."""
+    """Returns all verdicts, and descriptions of all wrong results."""
     verdicts = {key: Verdict(key) for key in keys}
     return verdicts, [wrong for verdict in verdicts.values() for wrong in verdict.wrong]
 
 
 def main() -> int:
-    """1 if anything is wrong, which is printed."""
+    """Runs the survey. Prints wrong results and returns 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="OPERATOR", help="as the database has it: name/variant"

@@ -1,6 +1,8 @@
-"""A program: runs the gradients of PyTorch's operator database on the reference, and writes what
-came out: python/tacit/commands/gradient_coverage.json, and with it the page docs/operators.md.
-Nothing is written if anything is wrong."""
+"""A program that runs the gradients of PyTorch's operator database on the reference.
+
+It writes the results to python/tacit/commands/gradient_coverage.json, and updates the page
+docs/operators.md from them. It writes nothing if a gradient is wrong.
+"""
 
 import re
 import sys
@@ -18,7 +20,7 @@ FILE = ROOT / "python" / "tacit" / "commands" / "gradient_coverage.json"
 
 
 def reason(refusals: list[str]) -> str:
-    """What most refusals say, as short as it is unmistakable."""
+    """Returns the shortest unambiguous form of the most frequent refusal."""
     reasons = []
     for refusal in refusals:
         named = re.match(r"the operator ([\w.:]+) is not supported", refusal)
@@ -28,7 +30,7 @@ def reason(refusals: list[str]) -> str:
 
 
 def main() -> int:
-    """1 if anything is wrong, which is printed."""
+    """Runs the survey. Prints wrong gradients and returns 1 if there are any."""
     found = Coverage([], [], {}, {})
     wrong: list[str] = []
     for key in gradients.KEYS:

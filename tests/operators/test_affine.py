@@ -1,4 +1,4 @@
-"""Affine maps: several layers, a bias and other summands, truncated once; also rectified."""
+"""Affine maps add several layers, a bias and other terms with one truncation, also with ReLU."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ def randn(*shape: int, seed: int) -> torch.Tensor:
 
 
 def images() -> list[Any]:
-    """Three convolutions of unlike geometry, a bias, and two more summands."""
+    """Returns three convolutions of different geometries, a bias, and two more addends."""
     x = [randn(2, 4, 7, 6, seed=1), randn(2, 2, 4, 3, seed=2), randn(2, 4, 4, 3, seed=3)]
     weight = [randn(6, 4, 3, 3, seed=4), randn(6, 2, 1, 1, seed=5), randn(6, 2, 3, 2, seed=6)]
     geometry = [2, 2, 1, 1, 1, 1, 1, *(1, 1, 0, 0, 1, 1, 1), *(1, 1, 2, 1, 2, 2, 2)]
@@ -30,14 +30,14 @@ def images() -> list[Any]:
 
 
 def layers() -> list[Any]:
-    """Two linear layers of what has two dimensions before the last."""
+    """Returns two linear layers for inputs with two dimensions before the last."""
     x = [randn(2, 3, 5, seed=1), randn(2, 3, 4, seed=2)]
     weight = [randn(6, 5, seed=3), randn(6, 4, seed=4)]
     return [x, weight, randn(6, seed=5), [randn(2, 3, 6, seed=6)], []]
 
 
 def shared(given: list[Any], scales: list[int]) -> list[Any]:
-    """The same of secrets; weights have these fraction bits."""
+    """Shares the operands. The weights get the given scales."""
     x, weight, bias, addends, geometry = given
     secret = [tacit.share(each, owner=0) for each in x]
     weights = [
@@ -53,7 +53,7 @@ def test_many_layers(
     given: list[Any], scales: list[int], rectified: bool, everywhere: Callable[..., Any]
 ) -> None:
     found = everywhere(lambda: called(rectified, *shared(given, scales)).reveal())
-    # Rounding of inputs of either side, in sums of up to 50 products.
+    # The inputs of both owners are rounded, in sums of up to 50 products.
     torch.testing.assert_close(found, called(rectified, *given), rtol=0, atol=2e-3)
 
 
@@ -79,7 +79,7 @@ def test_it_is_truncated_once(given: list[Any], rectified: bool) -> None:
             readings.append((tacit.session().meter.total - before).bytes_sent)
         return readings
 
-    # Of replicated sharing messages are as large as the result, whatever is added up.
+    # In replicated sharing, messages are as large as the result, whatever the sum contains.
     all_of_them, one = tacit.launch(spent)[0]
     assert all_of_them == pytest.approx(one, rel=0.01)
 

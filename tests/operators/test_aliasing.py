@@ -1,6 +1,8 @@
-"""What shares memory with what is PyTorch's schemas' word; writes are seen where they should be,
-and nowhere else. Integers of few bits wrap around. What would need the memory that a secret tensor
-lacks is refused."""
+"""Secret tensors share memory exactly where PyTorch's schemas say so.
+
+Writes are visible through views and nowhere else. Integers of few bits wrap around. Secret tensors
+refuse operations on memory, which they lack.
+"""
 
 from collections.abc import Callable
 from copy import copy, deepcopy
@@ -14,16 +16,16 @@ import tacit
 
 
 def everywhere(program: Callable[..., Any], *args: Any) -> Any:
-    """What party 0 finds, on shares."""
+    """Runs a program on replicated shares and returns the result of party 0."""
     return tacit.launch(program, *args)[0]
 
 
 def shown(value: Any) -> Any:
-    """Revealed, if it is secret."""
+    """Returns a value, revealed if it is secret."""
     return value.reveal() if isinstance(value, tacit.SecretTensor) else value
 
 
-#: What each gives from a tensor of shape (1, 4); some are views of it, some are not.
+#: Functions of a tensor of shape (1, 4). Some return views of it, some do not.
 DERIVED: dict[str, Callable[[Any], Any]] = {
     "amax of one row": lambda x: x.amax(0),
     "amin of one row": lambda x: x.amin(0),
@@ -79,7 +81,7 @@ def test_writes_are_seen_through_views_and_nowhere_else() -> None:
 
 
 def steps_that_view(x: Any) -> list[Any]:
-    """Views of views, of what is expanded, and what cannot be viewed."""
+    """Tries views of views, views of expanded tensors, and tensors that have no view."""
     found = []
     for make in (
         lambda: x.t().view(-1),
@@ -207,13 +209,13 @@ def test_what_needs_memory_is_refused_and_does_no_harm(how: str) -> None:
 
 
 def data_of_a_plain_one(x: Any) -> torch.Tensor:
-    """Which a plain tensor may not have."""
+    """Assigns a secret tensor as the data of a plain one, which is refused."""
     plain = torch.zeros(4)
     plain.data = x
     return plain
 
 
-#: What PyTorch reads of a storage by itself.
+#: Functions that read the storage of a secret tensor, directly or inside PyTorch.
 NEEDS_STORAGE: dict[str, Callable[[Any], Any]] = {
     "shared": lambda x: x.untyped_storage().share_memory_(),
     "shared, of the class": lambda x: torch.Tensor.untyped_storage(x).share_memory_(),
@@ -238,7 +240,10 @@ NEEDS_STORAGE: dict[str, Callable[[Any], Any]] = {
 
 
 def test_what_reads_a_storage_is_refused_in_words() -> None:
-    """In processes of their own, which else would take this one with them."""
+    """Functions that read a storage raise clear errors.
+
+    The parties run in processes of their own, since a failure would crash this process.
+    """
 
     def program() -> tuple[dict[str, str], torch.Tensor]:
         x, found = tacit.share(torch.arange(4.0), owner=0), {}
@@ -292,7 +297,7 @@ def test_what_would_leave_its_process_or_be_copied_with_its_session_is_refused()
     everywhere(program)
 
 
-#: Operators of plain tensors or of secret ones, whose results go into a secret one of shape (2, 2).
+#: Functions of plain or secret tensors that write into a secret target of shape (2, 2).
 INTO: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda x, out: torch.add(x, x, out=out),
     "mul": lambda x, out: torch.mul(x, 0.5, out=out),
@@ -340,7 +345,7 @@ def test_targets_that_do_not_fit_are_refused_in_our_words() -> None:
             "out= that is plain": lambda: torch.add(x, x, out=torch.ones(3)),
             "out= of another shape": lambda: torch.add(values[:2], values[:2], out=target),
             "filling a plain tensor with a secret": lambda: torch.ones(3).fill_(x[0]),
-            # What each party draws for itself.
+            # Each party would draw its own numbers.
             "aten.normal.Tensor_float_out": lambda: torch.normal(values, 1.0, out=target),
             "aten.bernoulli.out": lambda: torch.bernoulli(values, out=target),
         }

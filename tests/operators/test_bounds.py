@@ -1,5 +1,4 @@
-"""Masks and bounds that are written as large public numbers, and their
-gradients, against PyTorch."""
+"""Masks and bounds written as large public numbers match PyTorch, and so do their gradients."""
 
 import math
 import warnings
@@ -16,7 +15,7 @@ from tacit.sessions import fraction_bits
 X = torch.tensor([[1.0, -2.0, 0.25, 6.5], [3.0, -1e4, 1e4, -0.5]])
 MASK = torch.tensor([[True, False, False, True], [False, True, False, False]])
 
-#: What bounds and masks are written as.
+#: Numbers that programs use as bounds and in masks.
 LARGE = [1e9, 1.7e9, 9e15, torch.finfo(torch.float32).max, math.inf]
 
 Function = Callable[[Any, float], Any]
@@ -71,7 +70,7 @@ def outcome(function: Function, bound: float, secretly: bool) -> tuple[torch.Ten
 
 
 def shown(x: Any) -> torch.Tensor:
-    """A gradient, which is public where it does not depend on a secret."""
+    """Returns a gradient revealed. It is already public if it depends on no secret."""
     return x.reveal() if isinstance(x, tacit.SecretTensor) else x
 
 
@@ -104,7 +103,7 @@ def test_in_secret() -> None:
     tacit.launch(program)
 
 
-#: Numbers that integers and fractions are compared with, alone and in a tensor with others.
+#: Numbers that integers and fractions are compared with, alone and in a tensor with other numbers.
 NUMBERS = [
     1.7e9,
     -1e9,
@@ -126,7 +125,7 @@ COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 
 
 def holds(name: str, x: torch.Tensor, other: torch.Tensor) -> list[bool]:
-    """By Python's numbers, which are compared exactly."""
+    """Returns the exact comparison of each pair, computed with Python's numbers."""
     named = {
         "lt": "__lt__",
         "le": "__le__",
@@ -174,7 +173,7 @@ def test_comparisons_with_numbers_of_any_size() -> None:
 
 
 def test_narrow_comparisons_with_large_numbers() -> None:
-    """A number beyond what a comparison width promises of secrets is beyond them."""
+    """Numbers outside the comparison width count as beyond all secrets."""
 
     def program() -> None:
         x = tacit.share(torch.tensor([1.0, -2000.0, 2000.0]), owner=0)

@@ -1,4 +1,4 @@
-"""What is remembered of calls of operators: nothing that could make one pass for another."""
+"""The cache of operator calls never takes one call for a different one."""
 
 import re
 from collections.abc import Callable
@@ -14,14 +14,15 @@ from tacit.operators.dispatch import call_cache
 
 
 class Listening:
-    """The core of a session; keeps what is noted."""
+    """A session's core that also records what is noted."""
 
     def __init__(self, core: Any) -> None:
         self.core = core
         self.noted: list[bytes] = []
 
     def note(self, parameters: bytes) -> None:
-        # The numbers of the tensors come last, and no tensor is made twice.
+        # The identifiers of the tensors come last. They differ in every call, since no tensor is
+        # created twice.
         self.noted.append(re.sub(rb"(?<=\])\[[0-9, ]+\]$", b"", parameters))
         self.core.note(parameters)
 
@@ -37,7 +38,7 @@ def normalized(x: Any, epsilon: float) -> Any:
     return nn.functional.batch_norm(x, torch.zeros(2), torch.ones(2), eps=epsilon)
 
 
-#: Calls that have to be told apart, whatever was called before.
+#: Calls that must be distinguished, whatever was called before.
 CALLS: dict[str, Callable[[], Any]] = {
     "product": lambda: shared(torch.ones(2, 2)) * shared(torch.ones(2, 2)),
     "shape": lambda: shared(torch.ones(4)) * shared(torch.ones(4)),
@@ -64,7 +65,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 
 def noted(order: list[str]) -> dict[str, list[bytes]]:
-    """What party 0 notes of each call, all in one session."""
+    """Returns what party 0 notes of each call, with all calls in one session."""
 
     def program() -> dict[str, list[bytes]]:
         session = tacit.session()
@@ -87,7 +88,7 @@ def test_calls_that_differ_are_noted_as_they_are_in_any_order() -> None:
     assert all(first.values())
     for one, other in combinations(order, 2):
         assert first[one] != first[other], (one, other)
-    # Now from memory; and anew, with others before them.
+    # Repeat the calls with a full cache, then with an empty cache in the opposite order.
     assert noted(order) == first
     call_cache._known.clear()
     assert noted(order[::-1]) == first
@@ -158,7 +159,7 @@ def test_few_calls_are_remembered_and_those_that_are_not_are_right(
 
     sums = [size * (size - 1) / 2 for size in range(1, 13)]
     assert tacit.launch(program, protocol="plain", parties=2) == [sums * 2] * 2
-    # A thread of each party may be about to add one.
+    # The threads of both parties may each be about to add an entry.
     assert len(call_cache._known) <= 4 + 2
 
 

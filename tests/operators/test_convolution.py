@@ -1,5 +1,7 @@
-"""Convolutions in one to three dimensions, transposed or not, and their gradients, whoever knows
-what."""
+"""Convolutions in one to three dimensions, also transposed, are right and have gradients.
+
+The inputs, the weights and the bias are secret or public.
+"""
 
 from typing import Any
 
@@ -25,7 +27,7 @@ def operands(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(2, 2 * groups, *(7, 6, 5)[:dims], generator=generator)
-    # Of the input 2 channels a group, of the output 3.
+    # Each group has 2 channels of the input and 3 of the output.
     channels = (2 * groups, 3) if transposed else (3 * groups, 2)
     weight = torch.randn(*channels, *(3, 2, 3)[:dims], generator=generator)
     return x, weight, torch.randn(3 * groups, generator=generator)
@@ -40,7 +42,7 @@ def apply(x: Any, weight: Any, bias: Any, transposed: bool, setting: tuple[Any, 
 
 
 def with_gradients(secret: str, transposed: bool, setting: tuple[Any, ...]) -> list[Any]:
-    """The result and the gradients of all operands, of which those that are named are secret."""
+    """Returns the result and the gradients of all operands. The named operands are secret."""
     tensors = dict(zip("xwb", operands(*setting[:2], transposed), strict=True))
     for name in secret:
         tensors[name] = tacit.share(tensors[name], owner=0)
@@ -104,7 +106,7 @@ def test_integers_are_convolved_exactly() -> None:
 
 
 def test_weights_that_last_are_masked_once() -> None:
-    """By a transposed convolution too, which turns them."""
+    """Weights of a transposed convolution, which are flipped, are also masked only once."""
 
     def program() -> list[float]:
         layer = tacit.share_module(torch.nn.ConvTranspose2d(4, 4, 3, stride=2), owner=0)

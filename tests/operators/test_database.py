@@ -1,5 +1,7 @@
-"""Every operator of PyTorch's own database: it works as it does on plain tensors, or stands in the
-list of gaps and says so."""
+"""Every operator of PyTorch's own database matches plain tensors or is a listed gap.
+
+The refusal of a listed gap contains the listed reason.
+"""
 
 import warnings
 from argparse import Namespace
@@ -17,8 +19,8 @@ from tacit.commands import coverage, operators
 
 OPERATORS = [f"{name}/{variant}" if variant else name for name, variant in harness.operators()]
 
-#: Families that CrypTen-like libraries get wrong most often, on shares too and not only on the
-#: reference.
+#: Operator families that CrypTen-like libraries get wrong most often. They are tested on shares
+#: too, not only on the reference.
 ON_SHARES = [
     "abs",
     "add",
@@ -71,16 +73,19 @@ ON_SHARES = [
 ]
 
 
-#: All that work at least in part.
+#: Operators that work at least in part.
 WORKING = set(OPERATORS) - set(gaps.REFUSED) - gaps.NO_INPUT - gaps.ELSEWHERE
 
-#: Fraction bits of shared tensors in turn, none of them the session's.
+#: Fraction bits that shared tensors take in turn. None is the session's scale.
 SCALES = (20, 13, 24)
 
 
 def attempt_at_scales(samples: list[harness.Sample]) -> list[Any]:
-    """In a party: what samples give at scales that differ from each other and from the session's.
-    The operators themselves hold each result to the scale that their rules foretell."""
+    """Runs in a party. Runs samples at scales that differ from each other and from the session's.
+
+    The operators themselves check the scale of each result against the scale that their rules
+    predict.
+    """
     with tacit.fraction_bits(18):
         return harness.attempt(samples, SCALES)
 
@@ -92,7 +97,7 @@ def check(
     attempt: Callable[[list[harness.Sample]], list[Any]] = harness.attempt,
     source: str | None = None,
 ) -> None:
-    """Runs an operator's samples and holds each against the plain result or the list of gaps."""
+    """Runs an operator's samples and checks each against the plain result or the list of gaps."""
     name, _, variant = key.partition("/")
     samples = harness.samples(name, variant)
     if key in gaps.NO_INPUT:
@@ -150,7 +155,7 @@ def test_operator_on_shares(key: str) -> None:
     check(key, "replicated", 3)
 
 
-#: They draw random numbers, other ones in each party, so that the parties' programs differ.
+#: Operators that draw random numbers. Each party would draw others, so the programs would differ.
 DRAWING = {"pca_lowrank", "svd_lowrank"}
 
 
@@ -163,12 +168,12 @@ def test_every_other_operator_on_shares(key: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("key", sorted(WORKING - DRAWING))
 def test_operator_by_additive_sharing(key: str) -> None:
-    """Long: five hundred sessions with a dealer."""
+    """Additive sharing takes five hundred sessions with a dealer, so the test is long."""
     check(key, "additive", 2, source="dealer")
 
 
 def test_the_lists_name_operators_that_exist() -> None:
-    # A release of PyTorch may lack some; the one in the lock file has them all.
+    # Another release of PyTorch may lack some. The release in the lock file has them all.
     lists = gaps.NO_INPUT | gaps.ELSEWHERE | set(ON_SHARES)
     lists |= set(coverage.operator_coverage().names)
     assert lists <= set(OPERATORS), (

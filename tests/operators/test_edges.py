@@ -1,5 +1,4 @@
-"""The largest and the smallest numbers, ties, no elements, no dimensions, rows of which nothing is
-seen."""
+"""Operators are right on extreme values, ties, empty tensors, scalars and fully masked rows."""
 
 import math
 from collections.abc import Callable
@@ -104,7 +103,7 @@ def test_what_varies_little_is_exact(everywhere: Callable[..., Any]) -> None:
         ]
 
     found = everywhere(lambda: [each.reveal() for each in normalised(tacit.share(SMALL, owner=0))])
-    # What `euclidean` states, for deviations below 0.02, and a unit of the product.
+    # The error that `euclidean` states for deviations below 0.02, and a unit of the product.
     hundredfold = 100 * (2 * 2**-16 + 0.02 * 2**-13) + 2**-16
     errors = [2e-3, 2e-3, hundredfold, hundredfold]
     for mine, plain, error in zip(found, normalised(SMALL), errors, strict=True):
@@ -153,7 +152,8 @@ def test_what_is_refused() -> None:
 
 @pytest.mark.parametrize("protocol", ["plain", "replicated"])
 def test_the_last_of_several_is_written_whatever_threads_do(protocol: str) -> None:
-    # What two threads share out half and half: one begins with the place that the other ends with.
+    # Two threads each take half of the indices. The second half begins with the index that the
+    # first half ends with.
     size = 1 << 17
     index = torch.arange(size)
     index[size // 2] = size // 2 - 1
@@ -176,8 +176,7 @@ def test_the_last_of_several_is_written_whatever_threads_do(protocol: str) -> No
         assert all(torch.equal(each, wanted) for each in found)
 
 
-#: What has one element, and a stride of 0: PyTorch makes such of the gradient that `backward()`
-#: begins with.
+#: One element with a stride of 0. PyTorch creates the first gradient of `backward()` this way.
 ONE = torch.tensor(1.5).expand(1)
 
 

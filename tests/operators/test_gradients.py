@@ -1,5 +1,7 @@
-"""The gradient of every operator in PyTorch's database: it is that of plain tensors, or the
-operator stands in the list of gaps and says so."""
+"""The gradient of every operator in PyTorch's database matches plain tensors or is a listed gap.
+
+The refusal of a listed gap contains the listed reason.
+"""
 
 import gradients
 import pytest
@@ -8,7 +10,7 @@ from tacit.commands.coverage import gradient_coverage
 
 COVERAGE = gradient_coverage()
 
-#: What training is made of, on shares too and not only on the reference.
+#: The operators that training uses. They are tested on shares too, not only on the reference.
 ON_SHARES = [
     "addmm",
     "amax",
@@ -36,7 +38,7 @@ ON_SHARES = [
 
 
 def check(key: str, protocol: str, parties: int, source: str | None = None) -> None:
-    """Holds an operator's gradients against the lists."""
+    """Checks an operator's gradients against the plain ones and the lists."""
     verdict = gradients.verdict(key, protocol, parties, source)
     assert verdict.is_empty == (key in COVERAGE.none)
     assert not verdict.wrong, verdict.wrong[0]
@@ -69,7 +71,7 @@ def test_every_other_gradient_on_shares(key: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("key", sorted({*COVERAGE.whole, *COVERAGE.partly}))
 def test_gradient_by_additive_sharing(key: str) -> None:
-    """Long: four hundred sessions with a dealer."""
+    """Additive sharing takes four hundred sessions with a dealer, so the test is long."""
     check(key, "additive", 2, "dealer")
 
 

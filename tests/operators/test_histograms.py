@@ -1,5 +1,7 @@
-"""How many values lie where: boundaries, histograms, counts, membership; values on edges, and
-outside."""
+"""Operators that count or locate values: boundaries, histograms, counts and membership.
+
+The values include some on edges and some outside all bins.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +19,7 @@ SHUFFLED = torch.randperm(6, generator=generator)
 WHOLE = torch.randint(7, (30,), generator=generator)
 WEIGHTS = torch.randint(1, 9, (30,), generator=generator) / 4
 
-#: Of a tensor and another, all secret or one of them: what they give.
+#: Two operands, of which either or both are secret, and the function of them.
 COUNTS: dict[str, tuple[torch.Tensor, torch.Tensor, Callable[[Any, Any], Any]]] = {
     "bucketize": (X, EDGES, lambda x, y: torch.bucketize(x, y)),
     "bucketize to the right": (
@@ -44,7 +46,7 @@ COUNTS: dict[str, tuple[torch.Tensor, torch.Tensor, Callable[[Any, Any], Any]]] 
     "weighed bincount": (WHOLE, WEIGHTS, lambda x, y: torch.bincount(x, y, minlength=7)),
 }
 
-#: Of a tensor alone.
+#: One secret operand, and the function of it.
 ALONE: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
     "histc": (X, lambda x: x.histc(8, -2, 2)),
     "histc of all": (X, lambda x: x.histc(5)),
@@ -65,7 +67,7 @@ ALONE: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
 
 
 def shown(value: Any) -> Any:
-    """Revealed, if it is secret."""
+    """Returns a value, revealed if it is secret."""
     return value.reveal() if isinstance(value, tacit.SecretTensor) else value
 
 

@@ -1,4 +1,4 @@
-"""Public infinities among summands, choices and bounds, as masks have them."""
+"""Public infinities work as addends, choices and bounds, as in masks."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ X = torch.tensor([[-3.0, 0.5, 2.0], [100.0, -7.25, 0.0]])
 MASK = torch.tensor([[True, False, False], [True, True, True]])
 INFINITE = float("inf")
 
-#: An additive mask, with what else stands for minus infinity there.
+#: An additive mask, and another one that uses the least float32 instead of minus infinity.
 ADDITIVE = torch.zeros(2, 3).masked_fill(MASK, -INFINITE)
 LEAST = torch.zeros(2, 3).masked_fill(MASK, torch.finfo(torch.float32).min)
 
@@ -64,7 +64,7 @@ def test_infinities_are_beyond_all_numbers(run: Any, setting: dict[str, Any]) ->
     found = tacit.launch(run, **setting)[0]
     for mine, plain in zip(found[: len(exact)], exact, strict=True):
         assert torch.equal(mine, plain)
-    # They are held as numbers, which the width of comparisons has room for.
+    # Infinities become finite numbers that fit the width of comparisons.
     beyond = 2.0**12 if run is narrow else 2.0**26
     for mine in found[len(exact) :]:
         assert torch.equal(mine[~MASK], X[~MASK])

@@ -1,4 +1,4 @@
-"""Integers: bits, shifts, division; and fractions that are rounded. All are exact."""
+"""Bits, shifts, divisions and powers of integers are exact, and so is the rounding of fractions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ SMALL = torch.tensor([-128, -3, 0, 77, 127], dtype=torch.int8)
 UNSIGNED = torch.tensor([0, 1, 128, 200, 255], dtype=torch.uint8)
 NUMBERS = torch.tensor([0, 1, -1, 7, -7, 100, -(2**29), 2**29 + 5, 2**40 + 1])
 DIVISORS = torch.tensor([3, -1, 2, -3, 7, -(2**20), 1, 3, 2**30 - 3])
-#: Dividends and divisors at the ends of all words, and beside multiples.
+#: Dividends and divisors at the ends of int64, and next to multiples.
 DIVIDED = torch.tensor(
     [
         LOWEST,
@@ -42,7 +42,7 @@ FRACTIONS = torch.tensor(
 
 Call = Callable[..., Any]
 
-#: Of one operand that is secret, and public numbers.
+#: One secret operand, and a function of it and public numbers.
 ALONE: dict[str, tuple[torch.Tensor, Call]] = {
     "not": (WORDS, lambda x: ~x),
     "not, no sign": (UNSIGNED, lambda x: ~x),
@@ -98,7 +98,7 @@ ALONE: dict[str, tuple[torch.Tensor, Call]] = {
     "integers as fractions": (NUMBERS, lambda x: x.double() + 0),
 }
 
-#: Of two operands, both secret.
+#: Two secret operands, and a function of them.
 BETWEEN: dict[str, tuple[torch.Tensor, torch.Tensor, Call]] = {
     "and": (WORDS, OTHERS, torch.bitwise_and),
     "or": (WORDS, OTHERS, torch.bitwise_or),
@@ -127,7 +127,7 @@ BETWEEN: dict[str, tuple[torch.Tensor, torch.Tensor, Call]] = {
     "remainder of fractions": (FRACTIONS, FRACTIONS.flip(0) + 3.25, torch.remainder),
 }
 
-#: Powers: what wraps around, inverses, and exponents of all 64 bits.
+#: Operands of powers that wrap around, of inverses, and of exponents with all 64 bits.
 BASES = torch.tensor([2, 3, -4, 0, 1, -1, HIGHEST, LOWEST, 5, -1, 1, 7, -2, 0, 3, -5])
 EXPONENTS = torch.tensor([5, 2, 3, 0, -5, -4, 3, 1, 41, HIGHEST, LOWEST, -2, 63, -1, 64, 2**62 + 1])
 FEW, SMALL_BASES = torch.tensor([3, 5, -3, 1, 0], dtype=torch.int8), SMALL[[1, 3, 0, 4, 2]]
@@ -162,7 +162,7 @@ BETWEEN |= {
     "powers of a bit": (BASES > 1, EXPONENTS, torch.pow),
 }
 
-#: Distances out of range, and the last within it.
+#: Shift distances out of range, and the last ones within the range.
 FAR = torch.tensor([64, 65, -1, -64, 1000, 63, LOWEST, HIGHEST, LOWEST + 63])
 NEAR = torch.tensor([8, 7, -1, 100, -128], dtype=torch.int8)
 BETWEEN |= {
@@ -197,7 +197,7 @@ def test_integers_and_rounding_are_exact(everywhere: Callable[..., Any]) -> None
         assert torch.allclose(mine, theirs, rtol=0, atol=tolerance), (name, mine, theirs)
 
 
-#: Kinds of base and exponent, public if there is none; rounds, and bits for each result.
+#: For dtypes of base and exponent, None if public: the rounds, and the bits for each result.
 POWERS: dict[str, tuple[torch.dtype | None, torch.dtype | None, int, int]] = {
     "int64 by int64": (torch.int64, torch.int64, 93, 42655),
     "public by int64": (None, torch.int64, 17, 29919),
@@ -261,7 +261,7 @@ def test_domains() -> None:
     assert torch.allclose(coarse, torch.tensor([0.0, -1200.0]), atol=1e-3)
 
 
-#: Comparisons at the ends of all words: their differences have 65 bits.
+#: Operands of comparisons at the ends of int64. Their differences have 65 bits.
 ENDS = torch.tensor([LOWEST, LOWEST + 1, -(2**62) - 1, -1, 0, 1, 2**62 + 1, HIGHEST - 1, HIGHEST])
 ORDER: dict[str, Call] = {
     "with zero": lambda x: torch.stack([x < 0, x > 0, x <= 0, x >= 0, x.signbit()]),

@@ -1,5 +1,7 @@
-"""Integers, booleans, public operands, writing in place, precision: what the database of operators
-does not ask."""
+"""Operators handle mixed dtypes, public operands, writes in place and edge cases of precision.
+
+PyTorch's operator database does not test these.
+"""
 
 import itertools
 from collections.abc import Callable
@@ -13,18 +15,18 @@ from torch import nn
 
 import tacit
 
-#: By name: by whom, and under what protocol, the programs of this file are run.
+#: Options of tacit.launch for the programs in this file, by name.
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},
     "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
 }
 
-#: Tests that additive sharing passes each time; the others are long.
+#: Tests that every run tries with additive sharing. The others are marked as long.
 QUICK = ("test_boolean_logic", "test_the_first_of_equals_wins", "test_writing_in_place")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test that runs on shares does so under every setting."""
+    """Runs each test that uses on_shares under every setting."""
     if "on_shares" in metafunc.fixturenames:
         quick = metafunc.function.__name__.startswith(QUICK)
         marks = () if quick else (pytest.mark.long,)
@@ -37,12 +39,12 @@ OnShares = Callable[..., Any]
 
 @pytest.fixture
 def on_shares(request: pytest.FixtureRequest) -> OnShares:
-    """Runs a program in all parties: what party 0 finds."""
+    """Returns a function that runs a program in all parties and gives the result of party 0."""
     return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
 
 
 def shown(value: Any) -> Any:
-    """Revealed, if it is secret."""
+    """Returns a value, revealed if it is secret."""
     return value.reveal() if isinstance(value, tacit.SecretTensor) else value
 
 
@@ -289,7 +291,7 @@ def test_a_secret_is_not_written_into_a_plain_tensor() -> None:
 def test_what_a_refused_target_held_is_not_compared(write: Callable[..., Any]) -> None:
     def program() -> torch.Tensor:
         secret = tacit.share(torch.ones(3), owner=0)
-        # As memory that nobody has written to: something else in every party.
+        # The contents differ in every party, like memory that was never written.
         with pytest.raises(tacit.UnsupportedOperatorError):
             write(torch.full((3,), float(tacit.session().party)), secret)
         return secret.reveal()
@@ -316,7 +318,8 @@ def test_the_inverse_standard_deviation_costs_no_accuracy(
     def program() -> Any:
         return shown(tacit.share_module(norm, owner=0)(tacit.share(x, owner=1)))
 
-    # The input's own rounding, magnified by the factor, and a unit of the result.
+    # The bound adds the input's rounding, magnified by the factor, to units of the result and of
+    # the factor.
     factor = float((norm.weight.detach() / deviations).abs().max())
     assert (
         on_shares(program).double() - plain
@@ -404,7 +407,7 @@ def test_any_chain_of_moves(names: list[str]) -> None:
 
 
 def test_complex_numbers_and_sparse_tensors_are_refused_by_name() -> None:
-    """The real part alone would be taken of the former."""
+    """Complex numbers must be refused, since otherwise only their real part would count."""
     units = torch.eye(3, dtype=torch.complex64)
     calls: list[Callable[[Any], Any]] = [
         *(

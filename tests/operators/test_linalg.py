@@ -11,7 +11,7 @@ import tacit
 
 
 def matrices(count: int, size: int, condition: float) -> torch.Tensor:
-    """With singular values from 3 down to 3 / condition."""
+    """Returns matrices with evenly spaced singular values from 3 down to 3 / condition."""
     generator = torch.Generator().manual_seed(size)
     turned, other = (
         torch.linalg.qr(torch.randn(count, size, size, generator=generator))[0] for _ in "ab"
@@ -19,7 +19,7 @@ def matrices(count: int, size: int, condition: float) -> torch.Tensor:
     return turned * torch.linspace(3.0, 3.0 / condition, size) @ other
 
 
-#: A zero where a pivot would be taken, were none searched for.
+#: A matrix with a zero on the diagonal, at which elimination without pivoting would fail.
 WITHOUT_PIVOT = torch.tensor([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [3.0, 0.0, 1.0]])
 A, TALL = matrices(2, 4, 30.0), matrices(1, 5, 4.0)[0, :, :3]
 POSITIVE = A @ A.mT / 3 + torch.eye(4) * 0.25
@@ -52,7 +52,7 @@ def others(tall: Any, without_pivot: Any) -> list[Any]:
 
 
 def differentiated(a: Any, positive: Any, right: Any) -> list[Any]:
-    """Gradients of sums of inverse, solution and factor."""
+    """Returns the gradients of the sum of an inverse, a solution and a factor."""
     inputs = [x.detach().clone().requires_grad_() for x in (a, positive, right)]
     x, definite, y = inputs
     total = (
@@ -85,7 +85,7 @@ def test_as_on_plain_matrices(protocol: str) -> None:
     results = tacit.launch(program, protocol=protocol, **more)[0]
     for at, (mine, theirs) in enumerate(zip(results, plain, strict=True)):
         assert mine.shape == theirs.shape
-        # What half a unit in each element of a matrix does at the condition number 30.
+        # The effect of half a unit in each element of a matrix with the condition number 30.
         assert (mine - theirs).abs().max() < 1e-3 * max(1.0, float(theirs.abs().max())), (
             at,
             mine,
@@ -94,12 +94,15 @@ def test_as_on_plain_matrices(protocol: str) -> None:
 
 
 def encoded(x: torch.Tensor) -> torch.Tensor:
-    """As it is held, in double precision."""
+    """Rounds numbers to 16 fraction bits, in double precision."""
     return (x.to(torch.float64) * 2**16).round() / 2**16
 
 
 def conditioned(size: int, condition: float, seed: int = 0) -> torch.Tensor:
-    """With singular values from 1 to that below, evenly in logarithms."""
+    """Returns a matrix whose singular values are spaced evenly in logarithms.
+
+    The greatest is 1 and the condition number is the given one.
+    """
     generator = torch.Generator().manual_seed(seed)
     drawn = (torch.randn(size, size, generator=generator, dtype=torch.float64) for _ in "ab")
     turned, other = (torch.linalg.qr(x)[0] for x in drawn)
@@ -107,14 +110,16 @@ def conditioned(size: int, condition: float, seed: int = 0) -> torch.Tensor:
 
 
 def off(mine: torch.Tensor, theirs: torch.Tensor, relative: float, dims: Any = None) -> float:
-    """How far it is from what is declared, which is 1: so much of the greatest number, and two
-    units."""
+    """Returns the largest error in proportion to the declared error, so that 1 is the limit.
+
+    The declared error is the relative error times the greatest number, and two units.
+    """
     greatest = theirs.abs().amax(dims, keepdim=True) if dims else theirs.abs().max()
     return float(((mine.double() - theirs).abs() / (greatest * relative + 2.0**-15)).max())
 
 
 def systems(a: Any, positive: Any, right: Any, *, det: bool) -> list[Any]:
-    """Everything that is made of a matrix and a positive definite one."""
+    """Returns all factors and solutions of a matrix and a positive definite matrix."""
     triangle = positive.triu()
     found = [
         torch.linalg.inv(a),
@@ -132,7 +137,7 @@ def check_systems(protocol: str, size: int, condition: float, scale: float, **mo
     root = conditioned(size, condition**0.5, seed=1)
     positive = encoded((root @ root.mT) * scale)
     right = encoded(a @ torch.tensor([[1.0, -min(1e3, 1e8 / scale)]]).double().expand(size, 2))
-    # Positive definite ones that are held are so a little less.
+    # Rounding may make a positive definite matrix indefinite, so the diagonal is increased.
     positive = positive + encoded(torch.eye(size) * scale / condition + 2.0**-14)
     det = float(torch.linalg.det(a).abs()) < 2**29
 
@@ -168,7 +173,8 @@ def test_every_magnitude_in_both_families(protocol: str, scale: float) -> None:
     check_systems(protocol, 3, 1000.0, scale, **more)
 
 
-#: From thousandths to millions; of a salary beside an age.
+#: Factors of rows or columns: from thousandths to millions, a salary next to an age, and equal
+#: ones.
 WIDE, PEOPLE, EVEN = (1e-3, 1.0, 1e3, 1e6), (2e4, 40.0, 1.0, 1.0), (1.0,) * 4
 
 
@@ -224,7 +230,7 @@ def by_cholesky(x: Any, y: Any) -> Any:
 @pytest.mark.parametrize("fit", [ordinary, ridge, by_cholesky])
 @pytest.mark.parametrize("kind", ["standardised", "as people are"])
 def test_least_squares_of_10_000_rows(fit: Callable[[Any, Any], Any], kind: str) -> None:
-    """By the normal equations, whose elements are of the number of rows and greater."""
+    """The normal equations have elements as large as the number of rows and larger."""
     drawn = torch.Generator().manual_seed(1)
     x = torch.randn(10_000, 4, generator=drawn)
     weights = torch.tensor([1.0, -2.0, 3.0, 0.5])

@@ -1,5 +1,7 @@
-"""Normalisations of rows of every magnitude, small and large ones side by side: results and
-gradients."""
+"""Normalisations are exact for rows of every magnitude, and so are their gradients.
+
+Small and large rows are in one tensor.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +19,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "additive of three": {"parties": 3, "protocol": "additive", "source": "dealer"},
 }
 
-#: From 16 units of fixed point to numbers whose squares no word would hold beside 32 fraction bits.
+#: Magnitudes from 16 units of fixed point to numbers whose squares do not fit in a word with 32
+#: fraction bits.
 MAGNITUDES = 2.0 ** torch.arange(-12, 15, dtype=torch.float64)
 SIZE = 48
 ROWS = len(MAGNITUDES)
@@ -36,7 +39,8 @@ def _rows() -> torch.Tensor:
 
 X, GRADIENT = _rows(), _drawn(ROWS, SIZE, seed=4)
 
-#: By a small ε, so that small rows are not that alone.
+#: Normalisations with an ε argument. The tests pass a small ε, so that it does not dominate small
+#: rows.
 FORMS: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
     "RMS": lambda x, eps: functional.rms_norm(x, (SIZE,), eps=eps),
     "layer": lambda x, eps: functional.layer_norm(x, (SIZE,), eps=eps),
@@ -78,8 +82,7 @@ def test_rows_of_every_magnitude_are_as_exact_as_others(setting: str) -> None:
 
 
 def test_single_units_and_the_end_of_the_domain() -> None:
-    """Rows of one unit, without an ε, and those that reach the limit of RMS norms and of
-    deviations."""
+    """Rows of one unit work without an ε, and so do rows at the limits of RMS and layer norm."""
     units = torch.zeros(3, 16, dtype=torch.float64)
     units[0, 3], units[1, :4], units[2] = 64, 16, 16
     units = units * 2.0**-16
@@ -93,7 +96,8 @@ def test_single_units_and_the_end_of_the_domain() -> None:
         return [one.reveal() for one in (*found, functional.layer_norm(z, (32,), eps=0.0))]
 
     rooted, largest, centred = tacit.launch(program)[0]
-    # 64 and 16·2 units, of which an ε of 2^−30/n, four of their squares, takes 2^−9.
+    # The norms of these rows are 64 and 16·2 units. The least ε, 2^−30/n, adds four squared units
+    # to the sums of squares, which lowers the results by at most 2^−9.
     assert torch.allclose(rooted, functional.rms_norm(units, (16,), eps=0.0), rtol=2.0**-7)
     assert torch.allclose(largest, torch.ones(1, 16, dtype=torch.float64), rtol=2.0**-5)
     assert torch.allclose(centred, pairs.sign(), rtol=2.0**-11)

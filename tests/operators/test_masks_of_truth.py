@@ -1,5 +1,7 @@
-"""Secret masks of truth where PyTorch's own modules take masks: results, weights and gradients as
-of plain ones, and nothing told of which places are masked."""
+"""Secret boolean masks work in PyTorch's own attention modules.
+
+Results, weights and gradients match those of plain masks. Which places are masked stays secret.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +20,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 X = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(5))
 
-#: Of the first text the last word is padding; no word sees what comes later.
+#: Masks for two texts. The last word of the first text is padding; each word sees only earlier
+#: words and itself.
 PADDING = torch.tensor([[False, False, True], [False, False, False]])
 LATER = torch.ones(3, 3, dtype=torch.bool).triu(1)
 
@@ -62,7 +65,7 @@ def test_secret_masks_hide_what_plain_ones_hide(setting: str) -> None:
         def secret(mask: torch.Tensor) -> torch.Tensor:
             return tacit.share(mask, owner=1)
 
-        # Layers that are made begin alike in all parties.
+        # All parties create layers with equal weights.
         with tacit.public_random():
             return [
                 [one.reveal() for one in results(form, tacit.share(X, owner=0), secret)]
@@ -75,7 +78,7 @@ def test_secret_masks_hide_what_plain_ones_hide(setting: str) -> None:
 
 
 def test_zeros_like_a_mask_are_public_unless_they_are_fractions() -> None:
-    """Fractions are what attention fills by the mask."""
+    """The secret mask is later written into fractions, as attention does."""
 
     def program() -> list[bool]:
         mask = tacit.share(PADDING, owner=0)

@@ -1,4 +1,4 @@
-"""Norms from a few units of fixed point to the end of their domain."""
+"""Norms are right from a few units of fixed point to the end of their domain."""
 
 import warnings
 
@@ -74,7 +74,7 @@ def test_a_trial_run_names_norms_beyond_their_domain() -> None:
         tacit.launch(lambda: tacit.share(x, owner=0).norm().reveal(), protocol="plain", parties=2)
 
 
-#: Orders that have no formula of their own, from the least to the greatest that there are.
+#: Orders without a formula of their own, from the least magnitude to the greatest.
 ORDERS = (1 / 16, 0.5, 1.5, 3, 4, 16, -1 / 16, -0.5, -1, -3.5, -16)
 
 
@@ -101,7 +101,7 @@ def test_norms_of_other_orders(setting: tuple[str, int, str | None]) -> None:
     assert none.tolist() == [0.0, 0.0]
     for order, norms in zip(ORDERS, found, strict=True):
         plain = torch.linalg.vector_norm(values, order, dim=1)
-        # What cannot be encoded saturates.
+        # Results that cannot be encoded saturate.
         plain = plain.clamp(max=2.0**29.98)
         allowed = (2 + 1 / abs(order)) * 2.0**-13 * plain + 2 * 2.0**-16
         assert bool(((norms - plain).abs() <= allowed).all()), (order, norms, plain)

@@ -1,4 +1,7 @@
-"""Sorting and what is found by it: ties, edges, every dtype; on the reference and on shares."""
+"""Sorting and operators that use it are right on ties, extreme values and every dtype.
+
+The tests run on the reference and on shares.
+"""
 
 import itertools
 from collections.abc import Callable
@@ -11,7 +14,7 @@ import tacit
 from tacit.operators.numerics.sorting_network import network
 
 generator = torch.Generator().manual_seed(5)
-#: Many ties.
+#: A tensor with many ties.
 TIED = torch.randint(-6, 6, (5, 7, 3), generator=generator) / 4
 INPUTS = {
     "ties": TIED,
@@ -27,7 +30,7 @@ INPUTS = {
 
 
 def sorts(x: Any) -> list[Any]:
-    """Every way to sort, as values and indices in turn."""
+    """Sorts a tensor in every way and returns values and indices alternately."""
     ways = itertools.product({-1, 0, x.dim() - 1} if x.dim() else {0}, (False, True))
     return [found for dim, down in ways for found in x.sort(stable=True, dim=dim, descending=down)]
 
@@ -35,7 +38,7 @@ def sorts(x: Any) -> list[Any]:
 def checked(
     everywhere: Callable[..., Any], fn: Callable[[Any], list[Any]], x: torch.Tensor
 ) -> None:
-    """Exactly what PyTorch gives."""
+    """Checks that the results equal PyTorch's exactly."""
     found = everywhere(lambda: [each.reveal() for each in fn(tacit.share(x, owner=0))])
     for mine, plain in zip(found, fn(x), strict=True):
         assert mine.dtype == plain.dtype
@@ -55,7 +58,7 @@ def test_sorting(everywhere: Callable[..., Any]) -> None:
 
 
 def places(x: Any) -> list[Any]:
-    """What takes some places of what is sorted alone, and needs no order among equals."""
+    """Returns results that need only some places of a sort, or no order among equal elements."""
     return [
         x.topk(3, 1).values,
         x.topk(2, 0, largest=False).values,
@@ -105,7 +108,7 @@ def test_quantiles(everywhere: Callable[..., Any]) -> None:
 
 
 def test_words_with_no_room_for_an_index() -> None:
-    # Fractions have room for as many as 2^15.
+    # Fractions leave room for the indices of at most 2^15 elements.
     x = torch.randint(-50, 50, (2**15 + 1,), generator=generator) / 4
     found = tacit.launch(
         lambda: [each.reveal() for each in tacit.share(x, owner=0).sort()],
@@ -130,8 +133,8 @@ def test_a_width_of_comparison() -> None:
 
 
 def test_a_network_sorts_whatever_it_is_given() -> None:
-    # All zeros and ones, which is enough (Knuth, volume 3, 5.3.4, theorem Z), and for some places
-    # of them.
+    # All inputs of zeros and ones suffice (Knuth, volume 3, 5.3.4, theorem Z), also for a network
+    # that sorts only some places.
     for size in range(2, 12):
         x = torch.tensor(list(itertools.product((0, 1), repeat=size))).T.contiguous()
         middle = size // 2
@@ -156,7 +159,7 @@ def test_few_places_take_few_comparisons() -> None:
 
     assert comparisons(0, 1) == 999
     assert comparisons(0, 10) < 6 * 1000
-    # Of a power of two (p² − p + 4)·2^(p − 2) − 1.
+    # A full network for 2^p elements takes (p² − p + 4)·2^(p − 2) − 1 comparisons.
     assert comparisons(0, 1000) <= (10**2 - 10 + 4) * 2**8 - 1
 
 

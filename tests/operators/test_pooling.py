@@ -1,4 +1,4 @@
-"""Pooling in one to three dimensions: values, indices, gradients, and what undoes it."""
+"""Pooling in one to three dimensions gives values, indices and gradients, and can be undone."""
 
 from collections.abc import Callable
 from itertools import product
@@ -13,7 +13,7 @@ from tacit.errors import UnsupportedOperatorError
 from tacit.operators import max_pooling
 from tacit.operators.numerics.max_tree import Windows
 
-#: Where the first of equal elements must win.
+#: Images with ties, in which the first of equal elements must win.
 IMAGES = (
     torch.tensor([-2.0, 1.0, 1.0, 0.5, 1.0, -1.0]).repeat(40)[: 2 * 2 * 6 * 7].reshape(2, 2, 6, 7)
 )
@@ -54,8 +54,10 @@ def shown(value: Any) -> Any:
 
 
 def with_gradient(pool: Callable[[Any], Any], x: Any) -> list[torch.Tensor]:
-    """Values, indices if there are any, and the gradient, which must not touch the indices that are
-    shown."""
+    """Returns values, indices if there are any, and the gradient.
+
+    The backward pass must not change the indices that were returned.
+    """
     x.requires_grad_()
     found = pool(x)
     found = list(found) if isinstance(found, tuple) else [found]
@@ -98,7 +100,7 @@ def test_indices_cost_nothing_until_they_are_used() -> None:
 
     without, with_indices, first_use, second_use, backward = tacit.launch(program)[0]
     assert with_indices == without > first_use > 0 == second_use
-    # As many choices, on the way back.
+    # The backward pass needs as many selections.
     assert backward == first_use
 
 
@@ -123,7 +125,7 @@ def test_unpooling_by_secret_indices(everywhere: Callable[..., Any]) -> None:
 def test_unpooling_in_one_dimension_by_secret_indices(
     size: int, everywhere: Callable[..., Any]
 ) -> None:
-    """PyTorch pools it as a row, and unpools it as a column."""
+    """PyTorch pools one dimension as a row and unpools it as a column."""
     x, weight = torch.randn(2, 3, size), torch.arange(float(size))
 
     def step(x: torch.Tensor) -> list[Any]:
@@ -139,7 +141,10 @@ def test_unpooling_in_one_dimension_by_secret_indices(
 
 
 def test_windows_are_taken_as_by_their_indices() -> None:
-    """Of steps that are equally wide they are slices, at the ends too."""
+    """Windows read the elements that their indices name.
+
+    Windows with equal steps are read as slices, also at the ends.
+    """
     sliced = 0
     for size, kernel, stride, dilation in product(range(1, 10), range(1, 5), range(1, 4), (1, 2)):
         for padding in range(kernel // 2 + 1):

@@ -1,5 +1,8 @@
-"""What is remembered of a root is so of that root alone: other views of it, other numbers divided
-by it, what is done to it and to its gradient give what PyTorch gives."""
+"""Information that is cached for a root applies to that root alone.
+
+Other views of the root, other numbers divided by it, and operations on it and its gradient match
+PyTorch.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -83,7 +86,7 @@ CHANGED: dict[str, Form] = {
     "of whole numbers": lambda x, y: y / (x * 8).long().double().norm(dim=-1, keepdim=True),
     "far too small": lambda x, _: _root(x) * 1e-200 * 1e-200,
     "divided by infinity": lambda x, _: _root(x) / torch.inf,
-    # Infinity is a number, whose inverse root is 2^-13.
+    # Infinity is encoded as a finite number, whose inverse root is 2^-13.
     "and infinity": lambda x, _: (_mean(x) + torch.inf).rsqrt() * 0.25,
 }
 
@@ -121,8 +124,10 @@ def test_gradients_by_several_views_of_one_root(setting: str) -> None:
 
 
 def _hooked(hook: Callable[[torch.Tensor], Any], at: str = "mean") -> Form:
-    """What a hook finds that looks at the gradient of the mean, or of the squares, or the gradient
-    that it gives."""
+    """Returns a function that registers a hook and returns the gradient and the hook's result.
+
+    The hook gets the gradient of the mean or of the squares.
+    """
 
     def found(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         leaf, seen = x.requires_grad_(), []
@@ -178,22 +183,21 @@ def test_hooks_find_and_give_what_they_do_of_other_numbers(setting: str) -> None
 
 
 def test_what_is_remembered_does_not_hang_on_when_numbers_are_freed() -> None:
-    """Numbers in a circle of references are freed whenever Python looks for these."""
+    """The cache survives when garbage collection frees numbers in reference cycles at any time."""
 
     def program() -> torch.Tensor:
         x = tacit.share(X.T.contiguous(), owner=0).T
         mean = x.pow(2)[:, 1:].mean(-1)
         kept = [x] if tacit.session().party == 0 else []
         del x
-        # Each time something is remembered, what was freed is forgotten, and what that alone held
-        # freed.
+        # Each new entry drops the entries of freed tensors, and frees what only those entries held.
         for _ in range(3):
             tacit.share(Y, owner=0).pow(2)
         assert len(kept) < 2
         return mean.sqrt().reveal()
 
     plain = X[:, 1:].square().mean(-1).sqrt()
-    # As roots of squares are documented: 2^−13 relative and two units.
+    # The documented error of roots of squares: 2^−13 relative and two units.
     assert ((tacit.launch(program)[0] - plain).abs() <= 2.0**-13 * plain + 2.0**-15).all()
 
 
@@ -207,12 +211,15 @@ def test_means_that_a_program_keeps_do_not_keep_all_numbers() -> None:
             means.append(x.norm().detach())
         return sum(number() is not None for number in numbers)
 
-    # Of squares, of their sums and of norms, and what is at work.
+    # The entries of squares, of their sums and of norms, and a few tensors in use.
     assert max(tacit.launch(program)) <= 3 * remembered_squares.MOST + 8
 
 
 def test_a_deep_model_has_the_roots_of_all_its_layers_in_its_backward_pass() -> None:
-    """Rows of 2^−9, whose squares have few bits, after far more results than others remember."""
+    """The rows have magnitude 2^−9, so their squares have few bits.
+
+    The model has far more results than the limit of the cache for other results.
+    """
     plain = X / 512.0
 
     def deep(x: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,8 @@
-"""Root mean squares that models write themselves: as exact for rows of every magnitude as PyTorch's
-own normalisations are, with their gradients, and only for as long as what they are of is what it
-was."""
+"""Root mean squares that models write themselves are as exact as PyTorch's normalisations.
+
+They are exact for rows of every magnitude, and so are their gradients. The exactness ends when the
+numbers, the squares or the mean are written to.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +21,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
 }
 
-#: From 16 units of fixed point to the largest numbers whose squares are in range.
+#: Magnitudes from 16 units of fixed point to the largest numbers whose squares are in range.
 MAGNITUDES = 2.0 ** torch.arange(-12, 15, dtype=torch.float64)
 SIZE, EPS = 64, 1e-9
 
@@ -66,8 +68,8 @@ SPELLINGS: dict[str, Form] = {
 }
 
 
-#: Errors of inverse roots that are multiplied with units of 2^−24, and are 2^−14 for the largest
-#: rows; means have units of 2^−16, and the smallest rows 16 of them.
+#: Larger tolerances. Some forms multiply inverse roots with units of 2^−24, which are 2^−14 for the
+#: largest rows. Means have units of 2^−16, and the smallest rows have only 16 of these.
 ROUGHER = {
     "sum and root": 2.0**-10,
     "norm and factor": 2.0**-10,
@@ -90,7 +92,7 @@ def _check(
 ) -> None:
     (result, gradient), (expected, exact) = mine, plain
     assert ((result - expected).abs() <= finest * expected.abs() + 2.0**-14).all(), name
-    # A gradient has units of 2^−20, and some steps.
+    # A gradient has units of 2^−20, and several steps round.
     allowed = max(finest, 2.0**-10) * exact.abs().amax(1, keepdim=True) + 2.0**-17
     assert ((gradient - exact).abs() <= allowed).all(), name
 
@@ -139,14 +141,17 @@ def test_modules_of_hugging_face_as_they_are(kind: Any, setting: str) -> None:
         _check(mine[:2], plain, f"{size}")
         assert isinstance(norm.weight, nn.Parameter)
         assert norm.weight.grad is not None
-        # Of what is summed up each is off as the result is.
+        # Each addend has the relative error of the result.
         sums = (gradient * plain[0] / norm.weight).abs().sum(0).detach()
         assert ((mine[2] - norm.weight.grad).abs() <= 2.0**-12 * sums + 2.0**-14).all()
 
 
 def test_numbers_of_another_dtype_are_not_those_that_were_squared() -> None:
-    """Of doubles the modules square a copy in single precision, and T5's
-    multiplies the original."""
+    """A copy in another dtype counts as other numbers than the original.
+
+    Given doubles, the modules square a copy in single precision, and T5's module multiplies the
+    original.
+    """
 
     def program() -> list[torch.Tensor]:
         x = tacit.share(X, owner=0)
@@ -158,7 +163,7 @@ def test_numbers_of_another_dtype_are_not_those_that_were_squared() -> None:
 
     for kind, mine in zip((LlamaRMSNorm, T5LayerNorm), tacit.launch(program)[0], strict=True):
         plain = _module(kind, SIZE)(X).detach()
-        # The inverse root has units of 2^−24, and is 2^−14 for the largest.
+        # The inverse root has units of 2^−24, and is 2^−14 for the largest rows.
         assert ((mine - plain).abs() <= 2.0**-9 * plain.abs() + 2.0**-14).all()
 
 
@@ -181,7 +186,7 @@ def test_cosines_of_vectors_of_every_magnitude(setting: str) -> None:
 
 
 def test_roots_and_means_themselves() -> None:
-    """√(mean of x² + ε) is right to two units, and the mean is the number that it is."""
+    """√(mean of x² + ε) is right to two units, and the mean remains an ordinary number."""
 
     def program() -> list[torch.Tensor]:
         x = tacit.share(X, owner=0)
@@ -201,7 +206,7 @@ def test_roots_and_means_themselves() -> None:
 
     first, inverse, root, norm, mean, deviation, logarithm, moved = tacit.launch(program)[0]
     plain = X.square().mean(-1)
-    # Squares themselves are in range below 2^30.
+    # Squares are in range below 2^30.
     inside = X.abs().amax(1) < 2.0**15
     assert torch.allclose(first[inside], plain[inside], rtol=2.0**-14, atol=2.0**-15)
     assert mean.equal(first)
@@ -213,7 +218,7 @@ def test_roots_and_means_themselves() -> None:
     assert torch.allclose(moved.squeeze(-1), (plain + 0.5).sqrt(), rtol=2.0**-12, atol=2.0**-15)
 
 
-#: What may be written to between a mean and its root, and what it then is of.
+#: Writes to a tensor between the mean and its root. Each function returns the mean after the write.
 WRITES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "the numbers": lambda x: _written(x, lambda x, _, mean: (x.add_(1.0), mean)[1]),
     "a view of the numbers": lambda x: _written(x, lambda x, _, mean: (x[:, 1:].zero_(), mean)[1]),
@@ -236,7 +241,7 @@ def _written(x: torch.Tensor, write: Callable[..., torch.Tensor]) -> torch.Tenso
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_nothing_outlives_a_write(setting: str) -> None:
-    """The root is that of the number that is there, whose small digits are gone."""
+    """After a write, the root is that of the present number, which has lost its small digits."""
     rows = X[:20]
 
     def program() -> dict[str, list[torch.Tensor]]:
@@ -270,7 +275,7 @@ def test_steps_in_place_are_steps() -> None:
 
 
 def test_all_parties_do_the_same_and_so_does_a_trial() -> None:
-    """Rounds and bytes follow from the program: they are those of other numbers too."""
+    """Rounds and bytes do not depend on the numbers."""
 
     def program(x: torch.Tensor) -> list[tuple[int, int]]:
         own, gradient = tacit.share(x, owner=0), tacit.share(torch.ones_like(x), owner=0)

@@ -1,5 +1,7 @@
-"""Which scale comes out of an operator: by the kinds of its arguments and the session's scale, not
-by values; and that what comes out is right whatever scales went in."""
+"""The scale of a result depends on the kinds of arguments and the session's scale, not on values.
+
+Results are right whatever the scales of the arguments are.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,20 +15,20 @@ import tacit
 from tacit.fixed import WHOLE, Scale
 from tacit.operators.dispatch import scales
 
-#: The session's, in these tests.
+#: The session's scale in these tests.
 SESSION = 16
 
-#: A scale beneath it, and one above.
+#: One scale below the session's and one above.
 COARSE, FINE = 12, 24
 
-#: A tensor that is shared at some scale; the second one of every call is at the session's.
+#: The first operand is shared at several scales, the second at the session's scale.
 X, Y = torch.tensor([[1.5, -2.25], [3.0, 0.5]]), torch.tensor([[0.5, 1.25], [-1.0, 2.0]])
 
 Call = Callable[[Any, Any], Any]
 
 
 def _written(change: Callable[[Any, Any], Any]) -> Call:
-    """An operator that writes into a copy of x."""
+    """Returns a function that writes into a copy of x and returns the copy."""
 
     def call(x: Any, y: Any) -> Any:
         copy = x.clone()
@@ -40,7 +42,7 @@ KEPT = (COARSE, SESSION, FINE)
 GREATEST = (SESSION, SESSION, FINE)
 SESSIONS = (SESSION, SESSION, SESSION)
 
-#: What comes out where x is coarse, at the session's scale, and fine.
+#: Each call, and the scales of its results when x is coarse, at the session's scale, and fine.
 RULES: dict[str, tuple[Call, tuple[int, int, int]]] = {
     "negative": (lambda x, _: -x, KEPT),
     "moved": (lambda x, _: x.t()[:1], KEPT),
@@ -91,7 +93,7 @@ RULES: dict[str, tuple[Call, tuple[int, int, int]]] = {
     "threshold": (lambda x, _: functional.threshold(x, 0.0, 0.0), GREATEST),
     "threshold of integers": (lambda x, _: functional.threshold(x, 0, 0), KEPT),
     "chosen": (lambda x, y: torch.where(y > 0, x, y), GREATEST),
-    # PyTorch makes a tensor of the dtype of x of that zero.
+    # PyTorch converts the zero to a tensor of the dtype of x.
     "chosen, else zero": (lambda x, y: torch.where(y > 0, x, 0), GREATEST),
     "filled by a fraction": (lambda x, _: x.masked_fill(Y > 0, 0.5), GREATEST),
     "joined": (lambda x, y: torch.cat([x, y]), GREATEST),
@@ -126,7 +128,7 @@ def test_a_scale_comes_out_as_its_rule_says(what: str) -> None:
 
 
 def test_the_same_call_under_another_scale_of_the_session_is_another() -> None:
-    """Among them calls without a second operand, whose arguments have the same scales each time."""
+    """Some of the calls have one operand, so the scales of their arguments never change."""
 
     def program() -> list[tuple[int, ...]]:
         x = tacit.share(X, owner=0, scale=FINE)
@@ -181,13 +183,13 @@ def test_integers_and_booleans_are_whole() -> None:
         )
         return [result._scale.bits for result in mixed]
 
-    # Fractions that were integers have no fraction bits until they need them.
+    # Integers converted to fractions have no fraction bits until an operator needs them.
     wanted = [0, 0, SESSION, SESSION, SESSION, SESSION, FINE, FINE]
     assert tacit.launch(program, protocol="plain", parties=2)[0] == wanted
 
 
 def test_a_normalisation_has_the_sessions_scale_whatever_was_kept() -> None:
-    """What follows from the statistics was computed under another scale."""
+    """The factor that is cached for the statistics was computed at another scale."""
     norm = nn.BatchNorm1d(2).eval()
 
     def program() -> list[Any]:
@@ -223,7 +225,7 @@ def test_whole_fractions_cost_nothing_at_the_sessions_scale_or_beneath() -> None
 
 
 def test_a_value_does_not_tell_in_the_scale() -> None:
-    """A public factor of few bits, of none and of many give the same."""
+    """Public factors of few bits, of no bits and of many bits give the same scale."""
 
     def program() -> list[set[int]]:
         x = [tacit.share(X, owner=0, scale=scale) for scale in KEPT]
@@ -258,11 +260,11 @@ def test_a_result_of_another_scale_than_foretold_is_brought_to_it(
             cached()
 
 
-#: Numbers that all scales hold, up to where e^x and its kin still have their digits.
+#: Numbers that can be encoded at all scales, and for which exponentials keep their digits.
 NUMBERS = torch.tensor([-7.5, -3.25, -1.5, -0.25, 0.0, 0.5, 1.75, 2.5, 5.0])
 
-#: What compares, approximates or averages, of a tensor at another scale and of one at the
-#: session's.
+#: Functions that compare, approximate or average, of a tensor at some scale and one at the
+#: session's scale.
 FUNCTIONS: dict[str, Call] = {
     "average of many": lambda x, _: functional.avg_pool1d(x.repeat(20).reshape(1, 1, -1), 150, 1),
     "celu": lambda x, _: functional.celu(x),
@@ -342,10 +344,10 @@ def test_rules() -> None:
 def test_factors_of_more_bits_than_a_product_has_room_for(
     setting: tuple[str, int, str | None],
 ) -> None:
-    """They are brought to fewer first, in every kind of product, up to the limit of their scale."""
+    """Every kind of product rounds such factors to fewer bits, up to the limit of their scale."""
     protocol, parties, source = setting
     generator = torch.Generator().manual_seed(3)
-    # The greatest numbers that 40 fraction bits leave are 64.
+    # The numbers are near 64, the limit of a scale with 40 fraction bits.
     x = (torch.rand(6, 6, generator=generator, dtype=torch.float64) - 0.5) * 127
     products: dict[str, Callable[[Any, Any], Any]] = {
         "elements": lambda a, b: a * b,
@@ -366,7 +368,7 @@ def test_factors_of_more_bits_than_a_product_has_room_for(
     def program() -> list[Any]:
         found = []
         for first, second in scales:
-            # What room is left without more ado: below 2^2.
+            # Without rounding of factors, the product has room only for numbers below 2^2.
             small = 64.0 if first + second <= 60 else 1.0
             a, b = (tacit.share(x / small, owner=0, scale=bits) for bits in (first, second))
             found.append([call(a, b).reveal() for call in products.values()])
@@ -380,6 +382,6 @@ def test_factors_of_more_bits_than_a_product_has_room_for(
         small = 64.0 if first + second <= 60 else 1.0
         for name, values in zip(products, found, strict=True):
             plain = products[name](x / small, x / small)
-            # Factors that 24 bits hold to half a unit, and a result of 16.
+            # The bound: factors rounded to half a unit of 24 bits, and a result of 16 bits.
             off = 2.0**-25 * 2 * 6 * 64 + 2.0**-15
             assert float((values.double() - plain).abs().max()) <= off, (name, first, second)

@@ -1,4 +1,4 @@
-"""Values that meet at public places, products along dimensions, and memory that is strided over."""
+"""Reductions at public indices, products along dimensions, strided memory, and distances."""
 
 from typing import Any
 

@@ -1,5 +1,7 @@
-"""Secret indices: reading, adding, writing, in every operator that has an index; out of range;
-gradients."""
+"""Secret indices read, add and write in every operator that takes an index.
+
+The tests include indices out of range, and gradients.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,16 +17,16 @@ generator = torch.Generator().manual_seed(5)
 
 
 def drawn(*shape: int) -> torch.Tensor:
-    """Fractions that are exact."""
+    """Returns random fractions that fixed point represents exactly."""
     return torch.randint(-90, 90, shape, generator=generator) / 8
 
 
 def below(size: int, *shape: int) -> torch.Tensor:
-    """Indices."""
+    """Returns random indices below size."""
     return torch.randint(size, shape, generator=generator)
 
 
-#: A tensor, an index, and values; what is done with them.
+#: A tensor, an index, values, and the function of them.
 Case = tuple[torch.Tensor, torch.Tensor, torch.Tensor, Callable[[Any, Any, Any], Any]]
 
 X, WIDE = drawn(4, 5, 3), drawn(7, 4)
@@ -123,7 +125,7 @@ CASES: dict[str, Case] = {
 
 REDUCTIONS = ("sum", "mean", "prod", "amax", "amin")
 
-#: Of magnitudes whose products are exact, but for means.
+#: Numbers whose reductions are exact, except for means.
 FEW, MANY = torch.tensor([[1.5, -2.0, 0.5, 4.0], [0.0, 1.0, -1.5, 2.0]]), drawn(2, 7).clamp(-2, 2)
 MEETING: dict[str, Case] = {
     f"{which}, {reduce}, {'with' if own else 'without'} its own": (
@@ -207,7 +209,7 @@ def test_gradients_of_values_that_meet_at_secret_places(reduce: str, own: bool) 
         secret, v = (tacit.share(each, owner=0).requires_grad_() for each in (x, values))
         i = tacit.share(index, owner=1)
         (secret.scatter_reduce(1, i, v, reduce, include_self=own) * weights).sum().backward()
-        # That of a sum is public, as the weights are.
+        # The gradient of a sum is public, since the weights are.
         return [shown(secret.grad), shown(v.grad)]
 
     plain = [each.clone().requires_grad_() for each in (x, values)]
@@ -227,7 +229,7 @@ def _assigned(x: Any, index: Any, values: Any) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """Revealed, if it is secret."""
+    """Returns a value, revealed if it is secret."""
     return value.reveal() if isinstance(value, tacit.SecretTensor) else value
 
 
@@ -271,7 +273,7 @@ def test_out_of_range_reads_zeros_and_writes_nothing(everywhere: Callable[..., A
     assert torch.equal(read[0], WIDE[:5, 0] @ hot.float().T)
     assert torch.equal(read[1], read[0])
     assert torch.equal(read[2], hot.float() @ WIDE[:5])
-    # There −1 is the last.
+    # In this operator, −1 is the last index.
     assert torch.equal(index, read[0] + torch.eye(7)[1] * WIDE[4, 0])
     assert torch.equal(scattered, torch.where(hot.any(0), torch.tensor(9.0), WIDE[:5, 0]))
     assert torch.equal(added, WIDE[:5, 0] + hot.any(0))

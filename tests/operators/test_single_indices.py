@@ -1,4 +1,4 @@
-"""A single secret number as an index chooses and writes as a plain one does, wherever it stands."""
+"""A single secret number as an index reads and writes like a plain one, at every position."""
 
 import weakref
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import tacit
 X = torch.arange(24.0).reshape(2, 3, 4) / 4
 V = torch.tensor([10.0, -20.0, 30.0, 40.0])
 
-#: Of a tensor (2, 3, 4) and the numbers 1 and 2.
+#: Functions of a tensor of shape (2, 3, 4) and the numbers 1 and 2.
 READ: dict[str, Callable[[Any, Any, Any], Any]] = {
     "first": lambda x, i, _: x[i],
     "in the middle": lambda x, _, j: x[:, j],
@@ -106,7 +106,7 @@ def test_bytes_are_a_condition() -> None:
     def program() -> list[torch.Tensor]:
         secret, condition = tacit.share(x, owner=0), tacit.share(mask, owner=1)
         chosen = [torch.where(each, secret, 0.0) for each in (mask, condition)]
-        # What wraps around is zero as well.
+        # A value that wraps around to zero counts as false as well.
         chosen += [torch.where(condition * 2, secret, x - 1), torch.where(condition, 1, 2)]
         return [each.reveal() for each in chosen]
 

@@ -1,5 +1,7 @@
-"""Integers at the ends of their dtypes, and beyond them, where PyTorch's wrap around: what comes
-out, what it is as an integer of 64 bits, and how it compares."""
+"""Integers wrap around at the ends of their dtypes as in PyTorch.
+
+The tests check each result, its conversion to int64, and a comparison of it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,7 +55,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 def shown(value: Any) -> list[torch.Tensor]:
-    """Itself, as integers of 64 bits, and whether it is positive."""
+    """Returns a value, its conversion to int64, and whether it is positive."""
     wide = value if value.dtype.is_floating_point else value.to(torch.int64)
     return [
         each.reveal() if isinstance(each, tacit.SecretTensor) else each

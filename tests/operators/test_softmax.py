@@ -1,4 +1,4 @@
-"""Softmax, attention and normalisation of rows: their declared errors, masks, and gradients."""
+"""Softmax, attention and normalisation of rows keep their declared errors, masks and gradients."""
 
 import math
 from typing import Any
@@ -19,11 +19,11 @@ generator = torch.Generator().manual_seed(9)
 
 
 def drawn(*shape: int) -> torch.Tensor:
-    """Normal numbers that can be encoded."""
+    """Returns normally distributed numbers that fixed point represents exactly."""
     return (torch.randn(shape, generator=generator) * 2**16).round() / 2**16
 
 
-#: Ten classes and a thousand; all equal; far apart; masked out but for a few, and wholly.
+#: Rows of ten classes, rows of a thousand classes, a row of equal numbers, and numbers far apart.
 ROWS = {
     "ten": drawn(20, 10) * 5,
     "thousand": drawn(4, 1000) * 3,
@@ -31,7 +31,7 @@ ROWS = {
     "far": torch.tensor([[-16000.0, 12.0, 16000.0, 15999.0], [0.0, -3.5, -9.0, -17.25]]),
 }
 
-#: Off by this at most; a sum of softmax by SUM.
+#: The largest error of an element, and the largest error of a sum of softmax.
 LARGEST, SUM = 2.0**-9, 2.0**-7
 
 
@@ -54,7 +54,7 @@ def test_softmax_is_as_exact_as_it_says(setting: dict[str, Any]) -> None:
 
 
 def safe_softmax(x: Any) -> Any:
-    """As ``scaled_dot_product_attention`` calls it."""
+    """Calls the softmax of ``scaled_dot_product_attention``."""
     return torch.ops.aten._safe_softmax(x, -1)
 
 
@@ -83,7 +83,8 @@ def test_what_is_masked_out_has_no_share() -> None:
     for mine in found:
         assert (mine[:2] - plain[:2]).abs().max() <= LARGEST
         assert (mine[:2][mask[:2]] == 0).all()
-    # Where nothing is left, what was replaced is all the same, and what was lowered is as it was.
+    # In a fully masked row, numbers replaced by −∞ are all equal, and numbers lowered by a finite
+    # mask keep their differences.
     for mine, expected in zip(
         found, [1 / 6, 1 / 6, x[2].softmax(-1), x[2].softmax(-1), 1 / 6], strict=True
     ):
@@ -95,7 +96,7 @@ def test_what_is_masked_out_has_no_share() -> None:
 MASK = torch.rand(5, 7, generator=generator) > 0.4
 MASK[3] = False
 
-#: Arguments of an attention besides query, key and value.
+#: Arguments of an attention other than query, key and value.
 FORMS: dict[str, dict[str, Any]] = {
     "all": {},
     "causal": {"is_causal": True},
@@ -123,7 +124,7 @@ def test_attention_and_its_gradients() -> None:
 
     for mine, form in zip(tacit.launch(program)[0], FORMS.values(), strict=True):
         for secret, plain in zip(mine, attend(tensors, form), strict=True):
-            # PyTorch has no gradient where a query sees nothing.
+            # PyTorch's gradient is NaN if a query sees nothing.
             plain = plain.nan_to_num(0.0)
             assert (secret - plain).norm() <= 2e-3 * plain.norm()
 
@@ -155,7 +156,7 @@ def test_normalisation_of_rows(setting: dict[str, Any]) -> None:
     nn.init.normal_(norm.bias)
     groups = nn.GroupNorm(3, 6)
     images = drawn(2, 6, 4, 4) * 3 - 1
-    # Small and large deviations, far from zero, and none.
+    # A row with small deviations, one with large deviations, one far from zero, and a constant one.
     x = torch.stack([drawn(96) * 0.01, drawn(96) * 1000, drawn(96) + 500, torch.full((96,), 3.0)])
 
     def program() -> tuple[list[Any], int]:
@@ -176,7 +177,7 @@ def test_normalisation_of_rows(setting: dict[str, Any]) -> None:
     assert rounds <= 60
     assert (grouped - plain[1]).abs().max() < 1e-3
     for mine in (first, by_secret):
-        # The rounding of deviations of 0.01, of which each is 650 units.
+        # Deviations of 0.01 are 650 units, so the input's rounding dominates.
         assert (mine[0] - plain[0][0]).abs().max() < 2e-2
         assert (mine[1:] - plain[0][1:]).abs().max() < 2e-3
 

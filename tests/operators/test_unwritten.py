@@ -1,5 +1,8 @@
-"""Tensors like a secret one are public until a secret is written into them, and secret from then
-on: the same objects, with all views of them, whose gradients are PyTorch's."""
+"""Tensors created like a secret tensor are public until a secret is written into them.
+
+From then on they are secret. They stay the same objects, their views become secret too, and their
+gradients match PyTorch's.
+"""
 
 import io
 from collections.abc import Callable
@@ -33,7 +36,7 @@ def outputs_of_steps(x: Any) -> Any:
 
 
 def derived(x: Any) -> Any:
-    """What is computed of public ones alone may be written into, too."""
+    """Writes into a tensor that was computed from public tensors alone."""
     out = (torch.ones_like(x).double() + 1).float().repeat(2, 1).clone()
     out[1:3] = x
     return out
@@ -65,7 +68,7 @@ def out_of(x: Any) -> Any:
     return out
 
 
-#: Programs that write, which have gradients.
+#: Programs that write secrets and have gradients.
 WRITES: dict[str, Callable[[Any], Any]] = {
     "through views, before and after": written_later,
     "step by step": outputs_of_steps,
@@ -165,7 +168,7 @@ def test_until_then_it_is_plain_in_all_that_it_does() -> None:
 def test_as_an_operand_it_costs_what_a_plain_tensor_costs() -> None:
     def costs(plain: bool) -> tuple[float, float]:
         x = tacit.share(X, owner=0)
-        # Of a whole number a product by a public factor costs nothing.
+        # A product by a public whole number would cost nothing, so the factor is a fraction.
         like = [
             torch.full_like(x, 0.3),
             torch.full_like(x, -torch.inf),
@@ -256,8 +259,8 @@ def test_what_python_writes_into_a_plain_tensor_makes_it_secret() -> None:
     assert (gradient - plain.grad).abs().max() < 1e-2
 
 
-#: Plain targets that are not made secret, since others would not see it, or gradients would be
-#: lost.
+#: Writes into plain targets that cannot become secret. Other references would not notice, or
+#: gradients would be lost.
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "a view": lambda x: torch.zeros(2, 3)[0].__setitem__(0, x[0, 0]),
     "what has a view": lambda x: (lambda whole, _row: whole.__setitem__(0, x[0]))(*_with_a_view()),
@@ -331,7 +334,7 @@ def shares_memory(give: Callable[[torch.Tensor, torch.Tensor], Any]) -> None:
 @pytest.mark.parametrize("way", ["data", "set_"])
 def test_memory_of_a_plain_tensor_does_not_become_secret_unseen(way: str) -> None:
     def give(plain: torch.Tensor, zeros: torch.Tensor) -> None:
-        # What has the memory lives on.
+        # The owner of the memory stays alive.
         kept.append(plain)
         if way == "data":
             plain.data = zeros

@@ -1,5 +1,7 @@
-"""Operators under a comparison width: right wherever what they are given is within it, and named by
-a trial run wherever anything that they compare is not."""
+"""Operators under a comparison width are right if what they compare is within it.
+
+If a compared number exceeds the width, a trial run names the operator.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -16,10 +18,10 @@ from torch.utils import _pytree as pytree
 
 import tacit
 
-#: Numbers from ±2 on are beyond it: samples of PyTorch's database lie between −9 and 9.
+#: A width that numbers from ±2 on exceed. Samples of PyTorch's database lie between −9 and 9.
 NARROW = 18
 
-#: Samples of an operator that are tried.
+#: Samples of each operator that are tested.
 SAMPLES = 2
 
 WORKING = sorted(
@@ -32,8 +34,7 @@ WORKING = sorted(
 
 
 class Watched:
-    """The core of a session, with what it is asked to compare looked at by itself: which operators
-    compare at all, and which compare words that need more bits than they say."""
+    """A session's core that records which operators compare, and which exceed the stated width."""
 
     def __init__(self, session: tacit.Session) -> None:
         self._session, self._core = session, session.core
@@ -66,8 +67,11 @@ class Watched:
 
 
 def tried(samples: list[harness.Sample]) -> list[tuple[Any, set[str], set[str], set[str]]]:
-    """In a party: what samples give under a narrow width; which operators compared, which beyond
-    it, and which of them were reported."""
+    """Runs in a party. Runs samples under a narrow width.
+
+    Returns for each sample the result, the operators that compared, those that exceeded the width,
+    and those that were reported.
+    """
     session, found = tacit.session(), []
     for sample in samples:
         session.core = watched = Watched(session)
@@ -105,19 +109,20 @@ def test_a_trial_run_names_every_operator_that_compares_beyond_its_width() -> No
                     assert wrong is None, (
                         f"{key}, sample {sample.at}: {wrong}, and nothing is named"
                     )
-    # Of those that PyTorch's database has, in these samples.
+    # These bounds fit the samples of PyTorch's database.
     assert len(comparing) >= 180, len(comparing)
     assert len(named) >= 130, len(named)
 
 
-#: What is wrong by right with numbers so large, and not named: what docs/accuracy.md says of the
-#: first; PyTorch's own product of a reciprocal, where `number / x` is a quotient; where single
-#: precision is what rounds.
+#: Operators that may be wrong with such large numbers without being named. docs/accuracy.md
+#: describes the error of sin and cos, and tan depends on these. PyTorch computes ``__rdiv__`` as a
+#: product with a reciprocal, unlike `number / x`. The loss suffers from the rounding of single
+#: precision.
 BY_RIGHT = {"cos", "sin", "tan", "__rdiv__", "nn.functional.hinge_embedding_loss"}
 
 
 def grown(sample: harness.Sample, factor: float) -> harness.Sample:
-    """The same call, with all fractions that many times as large."""
+    """Returns the same call with all fractions multiplied by the factor."""
 
     def grow(leaf: Any) -> Any:
         is_fraction = isinstance(leaf, torch.Tensor) and leaf.dtype in (
@@ -133,7 +138,7 @@ def grown(sample: harness.Sample, factor: float) -> harness.Sample:
 
 @pytest.mark.parametrize(("width", "bits"), [(32, 14), (64, 22)])
 def test_whatever_is_wrong_of_large_numbers_is_named(width: int, bits: int) -> None:
-    """Around the end of a comparison width of 32 bits, and around that of all that is right."""
+    """The magnitudes are near the limits of a width of 32 bits and of the full range."""
 
     def program(sample: harness.Sample) -> tuple[Any, bool]:
         session = tacit.session()
@@ -154,35 +159,38 @@ def test_whatever_is_wrong_of_large_numbers_is_named(width: int, bits: int) -> N
                 try:
                     wrong = harness.wrong(large, outcome)
                 except RuntimeError:
-                    # PyTorch itself takes no such numbers, as for probabilities.
+                    # PyTorch itself refuses such numbers, for example as probabilities.
                     continue
             assert wrong is None or named, (
                 f"{key}, sample {sample.at}: {wrong}, and nothing is named"
             )
             counts["named" if wrong else "right"] += 1
-    # Of those that PyTorch's database has, in these samples.
+    # These bounds fit the samples of PyTorch's database.
     assert counts["named"] >= 50, counts
     assert counts["right"] >= 300, counts
 
 
 def _has_infinities(sample: harness.Sample) -> bool:
-    """As masks make them: they stand for numbers near the end of the width, where data may be."""
+    """Returns whether a call has infinities, as masks do.
+
+    Infinities are encoded as numbers near the end of the width, where data may be.
+    """
     plain, _ = harness.expected(sample)
     return sample.name.startswith("masked.") or any(
         isinstance(leaf, torch.Tensor) and not bool(leaf.isfinite().all()) for leaf in plain
     )
 
 
-# Right within the width
+# Results within the width
 # ------------------------------------------------------------------------------------
 
-#: The largest magnitude that is compared under a width of 32 bits, and numbers up to it.
+#: The largest magnitude that may be compared under a width of 32 bits, and numbers up to it.
 LIMIT = 2.0**15
 EDGES = torch.tensor(
     [LIMIT - 2.0**-8, -(LIMIT - 2.0**-8), LIMIT - 8, -(LIMIT - 8), 9.5, -9.5, 0.25, 0.0]
 )
 
-#: Functions that compare with numbers of their own, at the limit.
+#: Functions that compare their argument with constants, applied up to the limit.
 AT_THE_LIMIT: dict[str, Callable[[Any], Any]] = {
     "elu": functional.elu,
     "erf": torch.erf,

@@ -1,5 +1,7 @@
-"""Windows that overlap, grids, and zeros that PyTorch itself writes into: results and gradients as
-of plain tensors, with gradients that are secret where they come in."""
+"""Overlapping windows, grids, and zeros that PyTorch itself writes into match plain tensors.
+
+The incoming gradients are secret.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,12 +19,12 @@ TURNED = torch.tensor([[[0.9, 0.15, 0.05], [-0.1, 1.1, 0.02]]])
 
 
 def turned(images: Any, theta: Any) -> Any:
-    """A spatial transformer."""
+    """Applies a spatial transformer."""
     grid = functional.affine_grid(theta, [1, 2, 4, 3], align_corners=False)
     return functional.grid_sample(images, grid, align_corners=False)
 
 
-#: How it is computed, and of what.
+#: A function, and its inputs.
 WAYS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "fold": (nn.Fold(5, 2, stride=2, padding=0), (COLUMNS,)),
     "fold that overlaps": (
@@ -43,8 +45,10 @@ WAYS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 
 
 def differentiated(compute: Callable[..., Any], inputs: list[Any]) -> list[Any]:
-    """The result, and gradients of the sum of its squares: what comes in is secret where inputs
-    are."""
+    """Returns the result, and the gradients of the sum of its squares.
+
+    The incoming gradient is secret if the inputs are.
+    """
     leaves = [x.detach().requires_grad_() for x in inputs]
     result = compute(*leaves)
     return [result.detach(), *torch.autograd.grad(result.square().sum(), leaves)]
@@ -64,7 +68,7 @@ def test_results_and_gradients(setting: tuple[str, int]) -> None:
     found = tacit.launch(program, protocol=protocol, parties=parties)[0]
     for (name, (compute, inputs)), mine in zip(WAYS.items(), found, strict=True):
         for one, plain in zip(mine, differentiated(compute, list(inputs)), strict=True):
-            # A gradient of six pixels' differences, each times a sum.
+            # Each gradient adds differences of six pixels, each multiplied by a sum.
             assert torch.allclose(one, plain, rtol=5e-3, atol=5e-3), name
 
 
@@ -96,8 +100,8 @@ def test_hard_choices_by_gumbel() -> None:
     chosen = chosen.round()
     assert torch.equal(chosen.sum(1), torch.ones(3000))
     expected = logits[0].softmax(0) * 3000
-    # 3 degrees of freedom: passed with probability 10^-8.
+    # A chi-squared bound for 3 degrees of freedom, exceeded with probability 10^-8.
     assert ((chosen.sum(0) - expected) ** 2 / expected).sum() < 40.13
-    # That of the soft choice, which sums up to zero.
+    # The gradient of the soft choice, which sums to zero.
     assert gradient.abs().max() > 0.1
     assert gradient.sum(1).abs().max() < 0.02

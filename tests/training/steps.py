@@ -1,4 +1,4 @@
-"""A step of training in secret beside the same in the clear."""
+"""Compares a training step on secrets with the same step on plain tensors."""
 
 import copy
 from collections.abc import Callable
@@ -15,7 +15,10 @@ Loss = Callable[[torch.Tensor, Any], torch.Tensor]
 def relative_errors(
     model: nn.Module, x: torch.Tensor, y: Any, loss: Loss, **setting: Any
 ) -> dict[str, float]:
-    """Of the loss and of each parameter's gradient, by norm; data and targets are secret."""
+    """Returns the relative errors of the loss and of each parameter's gradient, by norm.
+
+    The model, the data and the targets are secret.
+    """
 
     def program() -> dict[str, torch.Tensor]:
         secret = tacit.share_module(copy.deepcopy(model), owner=0, trainable=True)
@@ -45,5 +48,5 @@ def relative_errors(
 
 
 def classes(count: int, size: int) -> torch.Tensor:
-    """Class numbers."""
+    """Returns class numbers below count."""
     return torch.arange(size) * 7 % count

@@ -1,4 +1,4 @@
-"""The loss of alignments (CTC): lengths that differ, repeated labels, secret targets, gradients."""
+"""The CTC loss handles different lengths, repeated labels and secret targets, and has gradients."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 LOGITS = torch.randn(6, 3, 5, generator=torch.Generator().manual_seed(7))
 
-#: With a label twice, one label, and none.
+#: A target with a repeated label, one with a single label, and an empty one.
 TARGETS = torch.tensor([[1, 1, 3], [4, 0, 0], [0, 0, 0]])
 STEPS, LABELS = torch.tensor([6, 4, 5]), torch.tensor([3, 1, 0])
 
@@ -67,7 +67,10 @@ def test_targets_in_a_row_another_blank_and_no_batch() -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_what_fits_no_input(setting: str) -> None:
-    """Refused where that is known, or may be; 0 where it is wanted, of secret targets too."""
+    """Targets that fit no input are refused, unless ``zero_infinity`` gives them a loss of 0.
+
+    Secret targets are also refused if they may fail to fit.
+    """
     steps, labels = [6, 1, 2], [3, 1, 2]
     twice = torch.tensor([[1, 1, 3], [4, 0, 0], [2, 2, 0]])
 
@@ -81,7 +84,7 @@ def test_what_fits_no_input(setting: str) -> None:
         with pytest.raises(tacit.UnsupportedOperatorError, match="zero_infinity=True"):
             loss(x, twice)
         for fitting in (twice, torch.tensor([[1, 1, 3], [4, 0, 0], [2, 3, 0]])):
-            # Two labels fit two steps if they differ, which nobody knows.
+            # Two labels fit two steps only if they differ, which is secret.
             with pytest.raises(
                 tacit.UnsupportedOperatorError, match="for n labels an input of 2n - 1 steps"
             ):
@@ -122,8 +125,7 @@ def test_no_gradient_comes_from_what_fits_no_input() -> None:
 
 @pytest.mark.parametrize("how", [{}, {"zero_infinity": True}])
 def test_a_trial_and_a_comparison_name_losses_too_large(how: dict[str, bool]) -> None:
-    """Between those that are right and those of what fits no input, which are
-    none to be told of."""
+    """Losses may be too large even though the target fits the input."""
 
     class Loss(nn.Module):
         def forward(self, x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

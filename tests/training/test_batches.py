@@ -1,4 +1,4 @@
-"""Batches that are drawn: the same in every party, or caught."""
+"""Parties draw equal batches, or the difference is detected."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ INPUTS = torch.arange(12, dtype=torch.float32).reshape(12, 1)
 
 
 def sums(secret: tacit.SecretTensor, loader: DataLoader[Any]) -> list[float]:
-    """In a party: the sums of secret rows that a loader of positions chooses."""
+    """Runs in a party. Returns the sums of the secret rows that a loader of indices selects."""
     return [float(secret[batch].sum().reveal()) for (batch,) in loader]
 
 
@@ -59,7 +59,7 @@ def test_a_loader_that_draws_otherwise_in_each_party_is_caught_with_the_remedy()
 
 
 def test_a_loader_of_secret_tensors_that_draws_otherwise_is_caught_with_the_remedy() -> None:
-    """Of which rows are taken no public value tells, but which steps follow."""
+    """The selected rows change no public value, but the next steps detect the difference."""
 
     def program() -> float:
         data = TensorDataset(tacit.share(INPUTS, owner=1))

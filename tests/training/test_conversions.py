@@ -1,4 +1,4 @@
-"""A module's to(), cpu() and double() while something was computed of it, as of plain modules."""
+"""A secret module's to(), cpu() and double() work while a graph or gradients exist."""
 
 from collections.abc import Callable
 from typing import Any

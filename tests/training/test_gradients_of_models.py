@@ -1,4 +1,4 @@
-"""One step of training: losses and gradients of whole models, against plain ones."""
+"""Losses and gradients of whole models match plain ones in one training step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -65,7 +65,7 @@ def test_gradients_of_a_step_by_additive_sharing(name: str) -> None:
 
 
 def alexnet() -> Any:
-    """For images of CIFAR-10's shape, as in Falcon (Wagh and others 2020)."""
+    """Builds the AlexNet of Falcon (Wagh and others 2020) for images of CIFAR-10's shape."""
     model = nn.Sequential(
         *(
             nn.Conv2d(3, 96, 11, stride=4, padding=9),
@@ -93,7 +93,7 @@ def alexnet() -> Any:
 
 
 def vgg16() -> Any:
-    """torchvision's for images of CIFAR-10's shape."""
+    """Builds torchvision's VGG-16 for images of CIFAR-10's shape."""
     from torchvision.models import vgg16
 
     model = vgg16(weights=None)
@@ -111,9 +111,11 @@ LARGE = {"AlexNet": alexnet, "VGG-16": vgg16}
 @pytest.mark.parametrize(("protocol", "parties"), [("plain", 2), ("replicated", 3)])
 @pytest.mark.parametrize("name", LARGE)
 def test_gradients_of_a_step_of_large_models(name: str, protocol: str, parties: int) -> None:
-    """Of VGG-16 the weights' bits decide: by those of data, noise of a unit in sixteen layers would
-    change so often what a ReLU lets through and a pooling takes that gradients were more than 2%
-    off."""
+    """VGG-16 needs the additional fraction bits of weights.
+
+    With the fraction bits of data, noise of a unit in sixteen layers would often change what ReLU
+    passes and what pooling selects. Gradients would then be more than 2% off.
+    """
     torch.manual_seed(11)
     errors = relative_errors(*LARGE[name](), protocol=protocol, parties=parties)
     assert errors["all gradients"] < 0.02, errors

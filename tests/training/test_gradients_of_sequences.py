@@ -1,5 +1,7 @@
-"""One step of training of layers for sequences, a class for every place: gradients against plain
-ones."""
+"""Gradients of sequence layers match plain ones in one training step.
+
+Each model classifies every place of a sequence.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +19,7 @@ CLASSES = 5
 
 
 class Tagger(nn.Module):
-    """A class for each secret word."""
+    """A recurrent model that classifies each secret word."""
 
     def __init__(self, recurrent: type[nn.RNNBase]) -> None:
         super().__init__()
@@ -26,19 +28,19 @@ class Tagger(nn.Module):
         self.last = nn.Linear(24, CLASSES)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Classes before places, as PyTorch's losses want them."""
+        """Returns scores with the classes before the places, as PyTorch's losses expect."""
         return self.last(self.recurrent(self.embedding(x))[0]).transpose(1, 2)
 
 
 class Encoded(nn.Module):
-    """A class for each place of what a layer makes of a sequence."""
+    """A layer followed by a classification of each place."""
 
     def __init__(self, layer: nn.Module, width: int) -> None:
         super().__init__()
         self.layer, self.last = layer, nn.Linear(width, CLASSES)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Classes before places."""
+        """Returns scores with the classes before the places."""
         return self.last(self.layer(x)).transpose(1, 2)
 
 
@@ -57,13 +59,13 @@ def encoder(**form: Any) -> Step:
 
 
 def bert(places: int, **sizes: int) -> Step:
-    """A layer as Hugging Face has it, with the sizes of BERT-base where none are given."""
+    """Builds a training step of Hugging Face's BERT layer, with BERT-base's sizes by default."""
     none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     configuration = transformers.BertConfig(**sizes, **none, attn_implementation="sdpa")
     layer, width = BertLayer(configuration), configuration.hidden_size
     for part in layer.modules():
         if isinstance(part, nn.Linear):
-            # As BERT begins.
+            # BERT's own initialisation.
             nn.init.normal_(part.weight, 0, configuration.initializer_range)
     return (
         Encoded(layer, width),

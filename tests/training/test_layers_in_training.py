@@ -1,5 +1,4 @@
-"""Layers that do something else in training: batch normalisation with secret statistics, and
-dropout."""
+"""Layers that act differently in training: batch normalisation with secret statistics, dropout."""
 
 import copy
 from collections.abc import Callable
@@ -31,7 +30,7 @@ NORMS: dict[str, tuple[Callable[[], nn.Module], torch.Tensor]] = {
 
 
 def trained(norm: nn.Module, x: torch.Tensor, weights: torch.Tensor) -> dict[str, Any]:
-    """Results of two batches in training and one in evaluation, gradients, statistics."""
+    """Returns results of two training batches and an evaluation, gradients, and statistics."""
     x = x.detach().requires_grad_()
     found: dict[str, Any] = {}
     for batch in (x, x * 0.5 + 1.0):
@@ -53,7 +52,7 @@ def made(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
 
 
 def secretly_trained(name: str) -> dict[str, Any]:
-    """In a party."""
+    """Runs in a party. Trains a shared layer on secret data and reveals the results."""
     norm, x, weights = made(name)
     found = trained(
         tacit.share_module(norm, owner=0, trainable=True), tacit.share(x, owner=1), weights
@@ -116,7 +115,7 @@ def test_dropout_by_a_mask_that_nobody_knows_or_all() -> None:
             kept = result > 0.5
             assert torch.allclose(result, kept * (4 / 3), atol=1e-3)
             assert torch.allclose(gradient, kept * (4 / 3), atol=1e-3)
-            # Of 2,000 elements 1,500 stay, give or take six standard deviations.
+            # Of 2,000 elements, 1,500 are expected to stay. The bound is six standard deviations.
             assert abs(int(kept.sum()) - 1500) < 120
     assert costs[1] < costs[0]
 
@@ -145,7 +144,7 @@ def test_the_gradient_of_relu_compares_nothing_again(setting: dict[str, Any]) ->
         secret = tacit.share(x, owner=0).requires_grad_()
         result = nn.ReLU(inplace)(secret * 1)
         if written:
-            # As an operator that writes to it would.
+            # Record a write, as an operator that writes does.
             tacit.session().storages.written(result._parts[0])
         before = tacit.session().meter.total
         result.backward(weights)
@@ -159,7 +158,7 @@ def test_the_gradient_of_relu_compares_nothing_again(setting: dict[str, Any]) ->
         assert torch.equal(outcomes[0][0], x.relu())
         assert torch.equal(outcomes[0][1], weights * (x > 0))
     assert spent[False, False] == spent[True, False]
-    # After a write it has to be found out again.
+    # After a write, the comparison must be computed again.
     assert 2 * spent[False, False] < spent[False, True]
 
 

@@ -1,4 +1,4 @@
-"""Losses whose targets are secret, and their gradients, against plain ones."""
+"""Losses with secret targets match plain ones, and so do their gradients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ LABELS = (torch.arange(24).reshape(6, 4) % 3 == 0).float()
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
-#: By name: predictions, targets, loss.
+#: By name: predictions, targets, and the loss.
 LOSSES: dict[str, tuple[torch.Tensor, torch.Tensor, Loss]] = {
     "cross entropy of probabilities": (LOGITS, PROBABILITIES, functional.cross_entropy),
     "of probabilities, smoothed and weighted": (
@@ -104,7 +104,7 @@ LOSSES: dict[str, tuple[torch.Tensor, torch.Tensor, Loss]] = {
 
 
 def step(name: str, x: torch.Tensor, y: torch.Tensor) -> list[Any]:
-    """The loss and the gradient of the predictions."""
+    """Returns the loss and the gradient of the predictions."""
     x = x.detach().requires_grad_()
     loss = LOSSES[name][2](x, y)
     loss.sum().backward()
@@ -118,7 +118,7 @@ def check(name: str, found: list[torch.Tensor]) -> None:
 
 
 def secret_step(names: list[str]) -> list[list[torch.Tensor]]:
-    """In a party."""
+    """Runs in a party. Computes losses and gradients on secrets, and reveals them."""
     found = []
     for name in names:
         x, y, _ = LOSSES[name]
@@ -187,7 +187,7 @@ def test_the_mean_of_many_losses_has_gradients_to_a_unit() -> None:
     expected = torch.autograd.grad(loss, plain)[0]
     found, gradient, spent, compared = tacit.launch(program)[0]
     assert abs(found - loss) < 2**-12
-    # A unit of the scale of gradients, of which a target's share has 210.
+    # The error is about a unit of the scale of gradients. Each target contributes 210 units.
     assert (gradient - expected).norm() < 0.005 * expected.norm()
-    # Targets are compared once.
+    # The forward pass compares the targets, and the backward pass does not repeat it.
     assert 2 * spent < compared

@@ -1,4 +1,7 @@
-"""What was made of a module's parameters before ``share_module`` goes on with the secret ones."""
+"""Objects that refer to a module's parameters keep working after ``share_module``.
+
+Optimisers, hooks and attributes then apply to the secret parameters.
+"""
 
 import copy
 import weakref
@@ -18,7 +21,7 @@ Make = Callable[[nn.Module], list[torch.optim.Optimizer]]
 
 
 class Tied(nn.Module):
-    """Two layers with one weight, and a head."""
+    """Two layers that share one weight, and a head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,8 +54,10 @@ MAKES: dict[str, Make] = {
 
 
 def trained(make: Make, when: str, protocol: str | None = None) -> list[torch.Tensor]:
-    """Parameters after some steps of optimisers that were made before or after sharing, or of plain
-    ones."""
+    """Returns the parameters after some optimiser steps.
+
+    The optimisers are created before sharing, after sharing, or for plain parameters.
+    """
 
     def program() -> list[torch.Tensor]:
         module = model()
@@ -173,7 +178,7 @@ def _weight_norm(module: nn.Module) -> nn.Module:
     ids=["parametrisation", "weight_norm", "LSTM", "attention"],
 )
 def test_modules_that_keep_their_parameters_elsewhere(build: Callable[[], nn.Module]) -> None:
-    """In graphs that are alive, in lists and by weak references."""
+    """Some modules keep parameters in live graphs, in lists, or by weak references."""
 
     def program() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         def loss(module: nn.Module, x: torch.Tensor) -> Any:
@@ -219,8 +224,10 @@ def test_parts_that_share_a_weight() -> None:
 
 
 def _continued(ratio: float) -> list[list[torch.Tensor]]:
-    """Steps with momentum on public data, and one on secret data; party 1's
-    public data are others."""
+    """Runs momentum steps on public data and one step on secret data.
+
+    Party 1 scales its public data by the ratio. Returns the differences from plain steps.
+    """
 
     def program() -> list[torch.Tensor]:
         module, x = model(), X * (ratio if tacit.session().party else 1.0)

@@ -1,4 +1,4 @@
-"""PyTorch's optimisers on secret parameters, against the same on plain ones."""
+"""PyTorch's optimisers update secret parameters like plain ones."""
 
 import copy
 import functools
@@ -18,7 +18,7 @@ torch.manual_seed(6)
 SHAPES = [(4, 3), (5,), ()]
 WEIGHTS = [torch.randn(shape) for shape in SHAPES]
 
-#: Gradients of some steps, of magnitudes from a few units of fixed point to beyond one.
+#: Gradients of several steps, with magnitudes from a few units of fixed point to beyond one.
 GRADIENTS = [
     [torch.randn(shape) * 10.0**-exponent for shape in SHAPES] for exponent in (0, 1, 1, 2, 3)
 ]
@@ -54,10 +54,10 @@ OPTIMIZERS: dict[str, Make] = {
 def stepped(
     make: Make, secretly: bool, foreach: bool | None, gradients: Any = GRADIENTS
 ) -> list[torch.Tensor]:
-    """Parameters after some steps, secret or plain."""
+    """Returns the parameters after some steps, computed in secret or on plain tensors."""
     parameters: list[torch.Tensor] = []
     for weight in WEIGHTS:
-        # As share_module makes parameters that are trained.
+        # The scales that share_module gives to trainable parameters.
         bits = 20 if weight.dim() > 1 else 16
         made = tacit.share(weight, owner=0, scale=bits) if secretly else weight.clone()
         parameters.append(made.requires_grad_())
@@ -78,7 +78,7 @@ def changes(after: list[torch.Tensor]) -> torch.Tensor:
 
 
 def check(found: list[torch.Tensor], make: Make, gradients: Any = GRADIENTS) -> None:
-    """All parameters changed as plain ones did."""
+    """Checks that all parameters changed as plain ones do."""
     mine, plain = changes(found), changes(stepped(make, False, False, gradients))
     assert float((mine - plain).norm() / plain.norm()) < 0.02
     assert torch.allclose(mine, plain, atol=5e-4, rtol=0.05)
@@ -92,7 +92,10 @@ def test_steps(name: str, foreach: bool | None) -> None:
 
 
 def test_small_gradients_move_rmsprop_as_far() -> None:
-    """Its first averages are a hundredth of a square; an eps of less than 2^-20 counts as that."""
+    """RMSprop's first averages are a hundredth of a square.
+
+    An eps below 2^-20 counts as 2^-20.
+    """
     units = [
         torch.arange(-6.0, 6.0).reshape(4, 3),
         torch.tensor([1.0, -2.0, 40.0, 300.0, -900.0]),
@@ -110,7 +113,7 @@ def test_small_gradients_move_rmsprop_as_far() -> None:
 
 
 def test_muon() -> None:
-    """It multiplies matrices of many fraction bits, in bfloat16 where they are plain."""
+    """Muon multiplies matrices of many fraction bits. PyTorch computes plain ones in bfloat16."""
     weight, gradient = torch.randn(5, 7), torch.randn(5, 7)
 
     def program(secretly: bool) -> torch.Tensor:
@@ -135,7 +138,7 @@ def test_what_is_refused_is_named() -> None:
         parameter.grad = tacit.share(torch.ones(2, 2), owner=0)
         with pytest.raises(tacit.UnsupportedOperatorError, match=r"torch\.optim\.Adafactor"):
             torch.optim.Adafactor([parameter]).step()
-        # What follows is no part of a step.
+        # The failed step has left the optimiser's scope.
         assert not tacit.session().is_optimizing
 
     tacit.launch(program, protocol="plain", parties=2)
@@ -169,15 +172,17 @@ def test_a_step_of_many_tensors_takes_the_rounds_of_one() -> None:
         assert optimizer.param_groups[0]["foreach"] is None
         return (tacit.session().meter.total - before).rounds
 
-    # Of one of each scale, that is.
+    # The rounds depend on which scales occur, not on the number of tensors.
     assert max(tacit.launch(program, 2)) == max(tacit.launch(program, 7))
     assert max(tacit.launch(program, 1)) + 2 >= max(tacit.launch(program, 2))
 
 
 @pytest.mark.parametrize("name", ["Adam", "RMSprop", "Adagrad"])
 def test_gradients_at_the_limit_and_beyond_it(name: str) -> None:
-    """Elements beyond the limit count as the limit, for as many steps as
-    averages take to reach it."""
+    """Elements beyond the limit count as the limit.
+
+    The test takes as many steps as the averages need to reach it.
+    """
     limit = optimizer_scope.LIMIT
     many = 60 if name == "RMSprop" else 12
     beyond = [[torch.full(shape, 1000.0) for shape in SHAPES]] * many
@@ -237,8 +242,7 @@ def test_a_trial_run_shows_gradients_and_sums_that_reach_their_limit(name: str) 
 
 
 def test_gradients_of_a_unit_do_not_leap() -> None:
-    """Where squares are below a unit, a step is no longer than the rate, though never far from it
-    above."""
+    """If squares are below a unit, a step exceeds the rate only slightly."""
     for units in (1, 2, 8, 64):
         gradients = [[torch.full(shape, units * 2.0**-16) for shape in SHAPES]] * 3
         found = tacit.launch(
@@ -252,7 +256,7 @@ def test_gradients_of_a_unit_do_not_leap() -> None:
 
 @pytest.mark.parametrize("foreach", [False, True])
 def test_signs_of_small_gradients_count_as_those_of_large_ones(foreach: bool) -> None:
-    """Rprop's steps grow while signs stay, and shrink where they change, whatever gradients are."""
+    """Rprop's steps grow while signs stay and shrink when they change, at any magnitude."""
     weight = torch.tensor([0.5, -1.0, 2.0])
     signs = [torch.tensor(sign) for sign in ([1.0, -1.0, 1.0], [1.0, 1.0, 1.0], [1.0, -1.0, 1.0])]
 
@@ -275,7 +279,7 @@ def test_signs_of_small_gradients_count_as_those_of_large_ones(foreach: bool) ->
 
 @pytest.mark.parametrize("foreach", [False, True])
 def test_rprop_takes_long_steps_by_gradients_of_all_magnitudes(foreach: bool) -> None:
-    """From a unit to a thousand; steps grow to the greatest that there is, 50."""
+    """Gradients have magnitudes from a unit to a thousand, and steps grow to the maximum of 50."""
     generator = torch.Generator().manual_seed(4)
     sizes = 10.0 ** torch.linspace(-4, 3, 24)
     gradients = [torch.randn(24, generator=generator) * sizes for _ in range(8)] + [sizes] * 26
@@ -395,8 +399,11 @@ def test_clipping(largest: float) -> None:
 
 @pytest.mark.parametrize(("protocol", "parties"), [("replicated", 3), ("additive", 2)])
 def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, parties: int) -> None:
-    """Where the factor is less than a unit of 2^−16, too; what is short enough, or has no limit,
-    stays. A norm of norms is off by five units of 2^−16 at most, as each root is by two."""
+    """The clipping factor may be less than a unit of 2^−16.
+
+    Gradients that are short enough, or have no limit, stay unchanged. A norm of norms is off by at
+    most five units of 2^−16, since each root is off by two.
+    """
     direction = torch.linspace(-1, 1, 24) / torch.linspace(-1, 1, 24).norm()
     cases = [
         (length, largest, foreach)
@@ -409,7 +416,7 @@ def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, par
         for parameter, part in zip(parameters, (direction * length).split([16, 8]), strict=True):
             parameter.requires_grad_().grad = share(part.reshape(parameter.shape))
         norm = torch.nn.utils.clip_grad_norm_(parameters, largest, foreach=foreach)
-        # A second time by the norm that is given, which PyTorch has as a function of its own.
+        # Clip again by the given norm, with PyTorch's separate function.
         torch.nn.utils.clip_grads_with_norm_(parameters, 2 * largest, norm, foreach)
         return [each.grad for each in parameters]
 
@@ -424,7 +431,7 @@ def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, par
     for case, mine in zip(cases, found, strict=True):
         plain = torch.cat([each.flatten() for each in clipped(torch.clone, *case)])
         length, largest, _ = case
-        # What is not shortened does not hang on the norm.
+        # Gradients that are not shortened do not depend on the norm.
         of_norm = 5 * 2.0**-16 / length if length >= largest else 0.0
         assert torch.allclose(mine, plain, rtol=2e-3 + of_norm, atol=2.0**-18), case
 
@@ -433,7 +440,7 @@ def test_clipping_that_would_show_whether_a_norm_is_finite_is_refused_or_shows_n
     def program() -> torch.Tensor:
         weight = tacit.share(torch.zeros(2), owner=0).requires_grad_()
         weight.grad = tacit.share(torch.tensor([3.0, 4.0]), owner=1)
-        # All fixed-point numbers are finite, which is public.
+        # All fixed-point numbers are finite, which is public, so the check reveals nothing.
         torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)
         return weight.grad.reveal()
 

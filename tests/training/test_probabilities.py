@@ -1,5 +1,7 @@
-"""Losses of probabilities that a sigmoid or a softmax gave, near 0 and 1 too:
-by their arguments."""
+"""Losses of probabilities from a sigmoid or a softmax are computed from the logits.
+
+They are therefore exact near probabilities of 0 and 1 too.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +22,7 @@ MODEST = torch.tensor([[-2.0, 0.5, 1.5]], dtype=torch.float64)
 
 Loss = Callable[[Any, Any], Any]
 
-#: By name: what is computed of logits and labels, and what it is without loss of digits.
+#: By name: a loss of logits and labels, and an equivalent loss that loses no digits.
 LOSSES: dict[str, tuple[Loss, Loss]] = {
     "bce": (
         lambda x, y: functional.binary_cross_entropy(x.sigmoid(), y),
@@ -136,7 +138,7 @@ def test_nothing_is_remembered_of_what_was_written_to() -> None:
             p.view(-1).mul_(0.5)
             found.append(p.log())
             p = function(x)
-            # The result stays what it was; it is not the logarithm of what is there now.
+            # A later write to the logits does not change the probabilities or their logarithm.
             x.zero_()
             found.append(p.log())
         return [each.reveal() for each in found]
@@ -199,15 +201,15 @@ def test_nothing_is_divided_on_the_way_back() -> None:
             spent.append(tacit.session().meter.total.rounds - before)
         return spent
 
-    # A division has 59.
+    # A division takes 59 rounds.
     assert max(tacit.launch(program)[0]) < 20
 
 
-# Between bounds
+# Probabilities that are clamped
 # ----------------------------------------------------------------------------
 
-#: Logits of which some are beyond those of 1e-7, whose probability 16 bits do not tell from 0 and
-#: 1.
+#: Logits, some of which have probabilities beyond 1e-7 and 1 - 1e-7. 16 fraction bits do not
+#: distinguish these from 0 and 1.
 WIDE = torch.tensor([-20.0, -15.0, -12.0, -9.0, -5.0, -1.0, 0.0, 5.0, 12.0, 15.0, 18.0])
 TRUE = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
 
@@ -257,8 +259,7 @@ def _bounded_in_secret(names: list[str]) -> list[list[torch.Tensor]]:
 
 @pytest.mark.parametrize("setting", [{"protocol": "plain", "parties": 2}, {}])
 def test_bounds_below_the_resolution(setting: dict[str, Any]) -> None:
-    """PyTorch's losses and gradients in float64: for logits of ±12 too, and
-    nothing beyond ±16.1."""
+    """Results match PyTorch's in float64, for logits of ±12 too, and are clamped beyond ±16.1."""
     for name, found in zip(
         BOUNDED, tacit.launch(_bounded_in_secret, list(BOUNDED), **setting)[0], strict=True
     ):

@@ -1,4 +1,4 @@
-"""What is public in training costs nothing: weights, data, the frozen part of a model."""
+"""Public parts of training need no communication: weights, data, and frozen layers."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ Traffic = dict[str, int]
 
 
 class Net(nn.Module):
-    """Two linear layers."""
+    """A model of two linear layers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,12 +24,12 @@ class Net(nn.Module):
         self.second = nn.Linear(4, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Two outputs."""
+        """Returns two outputs."""
         return self.second(self.first(x))
 
 
 def traffic(step: Any) -> tuple[int, int]:
-    """In a party: rounds and bytes of a program."""
+    """Runs in a party. Returns the rounds and bytes of a program."""
     before = tacit.session().meter.total
     step()
     spent = tacit.session().meter.total - before
@@ -37,7 +37,7 @@ def traffic(step: Any) -> tuple[int, int]:
 
 
 def gradient_error(model: nn.Module, plain: nn.Module, names: list[str]) -> float:
-    """The greatest error of a gradient."""
+    """Returns the greatest error of the named gradients."""
     mine, theirs = dict(model.named_parameters()), dict(plain.named_parameters())
     revealed = [
         grad.reveal() if isinstance(grad := mine[name].grad, tacit.SecretTensor) else grad
@@ -50,12 +50,12 @@ def gradient_error(model: nn.Module, plain: nn.Module, names: list[str]) -> floa
 
 
 def step(model: nn.Module, x: Any, y: Any) -> None:
-    """Gradients of a loss."""
+    """Computes the gradients of a loss."""
     (model(x) - y).square().mean().backward()
 
 
 def plain_net() -> Net:
-    """With gradients of the plain step."""
+    """Returns a plain model with the gradients of a step."""
     plain = Net()
     step(plain, INPUTS, TARGETS)
     return plain
@@ -67,8 +67,8 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
         found: dict[str, Any] = {}
         x, y = tacit.share(INPUTS, owner=1), tacit.share(TARGETS, owner=1)
 
-        # Private weights under public data whose first layer is public: it is computed in the
-        # clear.
+        # The weights of the last layer are private. The data and the first layer are public, so the
+        # first layer is computed in the clear.
         model = Net()
         model.first.requires_grad_(False)
         tacit.share_module(model.second, owner=0, trainable=True)
@@ -79,14 +79,14 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
         )
         assert model.first.weight.grad is None
 
-        # By whole public data no message is sent at all, and the gradient is public.
+        # Products with public whole numbers send no message, and the gradient is public.
         whole = torch.arange(12).reshape(3, 4) - 5
         weight = tacit.share(torch.ones(4), owner=0).requires_grad_()
         found["whole public data"] = traffic(lambda: (weight * whole).sum().backward())
         found["whole gradient"] = weight.grad
 
-        # Fine-tuning: nothing flows back into a frozen secret part, and no gradient of it is
-        # computed.
+        # Fine-tuning: no gradient is computed for a frozen secret part, and nothing flows back into
+        # it.
         tuned = tacit.share_module(Net(), owner=0)
         tuned.second.requires_grad_(True)
         features = tuned.first(x)
@@ -105,15 +105,15 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
             everything, plain_net(), ["first.weight", "first.bias", "second.weight", "second.bias"]
         )
 
-        # Public weights under private data: a product by whole numbers is local.
+        # Public whole weights on private data: the product is local.
         public = nn.Linear(5, 4)
         with torch.no_grad():
             public.weight.copy_(torch.randint(-3, 4, (4, 5)).float())
             public.bias.zero_()
         found["public whole weights"] = traffic(lambda: public(x))
 
-        # By fractions the results are truncated, however many weights there are: nothing is sent
-        # for these.
+        # Products with public fractions are truncated. Only the truncation of the results sends
+        # messages, however many weights there are.
         for inputs in (5, 500):
             layer, wide = nn.Linear(inputs, 4), x.repeat(1, inputs // 5)
             with torch.no_grad():

@@ -1,4 +1,7 @@
-"""What a type checker knows of programs. mypy reads this file; nothing runs it."""
+"""Types that a type checker infers in programs.
+
+mypy reads this file, and nothing runs it.
+"""
 
 from typing import assert_type
 

@@ -195,10 +195,10 @@ mod tests {
     #[test]
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     fn tests_run_every_backend_that_the_processor_has() {
-        let text = std::fs::read_to_string("/proc/cpuinfo").expect("the processor's description");
+        let text = std::fs::read_to_string("/proc/cpuinfo").expect("/proc/cpuinfo is readable");
         let flags = text.lines().find_map(|line| line.strip_prefix("flags"));
         let flags: Vec<&str> = flags
-            .expect("the processor's flags")
+            .expect("/proc/cpuinfo lists flags")
             .split_whitespace()
             .collect();
         let has = |needed: &[&str]| needed.iter().all(|flag| flags.contains(flag));
@@ -213,7 +213,7 @@ mod tests {
         println!("kernels that tests compare on this machine: {ran:?}");
         assert_eq!(
             ran, expected,
-            "tests do not compare the kernels that this processor has"
+            "the compared kernels are not those that this processor supports"
         );
     }
 

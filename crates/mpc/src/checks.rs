@@ -15,8 +15,9 @@
 //!   ([`super::checking`]). Let s and t be two summands of x + 2^62 − 1, known to different
 //!   parties, with highest bits A and B. Then x = s + t − (A + B − AB)·2^64 − 2^62 + 1, as in
 //!   truncations, and only AB needs interaction.
-//! - A truncation drops s mod 2^f + t mod 2^f + 1 − 2^f. Each party keeps its own summand of that
-//!   ([`crate::checking::Kept::rest`]).
+//! - A truncation of two summands drops s mod 2^f + t mod 2^f + 1 − 2^f, and each party keeps its
+//!   own summand of that ([`crate::checking::Kept::rest`]). Truncations among more parties give the
+//!   residues of the dropped bits and of the result ([`Checking::lifts_truncated`]).
 //! - One random combination of all elements of a result is checked, with coefficients s_i·r_j
 //!   modulo p. For a product of matrices it is (sᵀX)(Yr) (Freivalds 1977). So the vectors that are
 //!   multiplied have the length of the inner dimension, and the work is linear in the operands.

@@ -184,8 +184,12 @@ mod tests {
                     }
                 }
                 if width * n % 64 > 0 {
-                    let last = packed.last().expect("a word");
-                    assert_eq!(last >> (width * n % 64), 0, "zeros at the end");
+                    let last = packed.last().expect("at least one word");
+                    assert_eq!(
+                        last >> (width * n % 64),
+                        0,
+                        "bits behind the last plane are not zero"
+                    );
                 }
                 let back = unpack(packed, width, n);
                 for (i, (back, word)) in back.iter().zip(&planes).enumerate() {

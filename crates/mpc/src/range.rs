@@ -327,7 +327,7 @@ mod tests {
                 for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
                     count(&sums, reach, &coins, block * BLOCK, numbers, &mut drawn);
                 }
-                let sums = sums.into_inner().expect("nobody failed");
+                let sums = sums.into_inner().expect("no party failed");
                 assert!(sums.iter().all(|sum| *sum <= n as u64), "{n} numbers");
                 assert!(sums.iter().any(|sum| *sum > 0), "{n} numbers");
             }
@@ -372,8 +372,8 @@ mod tests {
             let block = &numbers[start..n.min(start + BLOCK)];
             count(&sums, reach, &coins, start, block, &mut drawn);
             numbers[at] = 0;
-            let sums = sums.into_inner().expect("nobody failed");
-            assert!(sums.iter().all(|sum| *sum < 2), "coins are 0 and 1");
+            let sums = sums.into_inner().expect("no party failed");
+            assert!(sums.iter().all(|sum| *sum < 2), "a coin is neither 0 nor 1");
             (0..SUMS).fold(0, |word, sum| word | sums[sum] << sum)
         };
         (0..n).map(read).collect()

@@ -20,8 +20,11 @@ fn among<T: Send>(
 
 /// Asserts that all parties found the same result, and returns it.
 fn agreed<T: PartialEq>(mut results: Vec<T>) -> T {
-    let last = results.pop().expect("a result");
-    assert!(results.iter().all(|other| *other == last), "all the same");
+    let last = results.pop().expect("at least one result");
+    assert!(
+        results.iter().all(|other| *other == last),
+        "the parties have different results"
+    );
     last
 }
 
@@ -622,7 +625,7 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
     let bit = p.share_bits(owner, mine, 1, n)?;
     let bit_of = |plane: &[u64], i: usize| plane[i / 64] >> (i % 64) & 1;
     let map = Bilinear::Elementwise { n };
-    let all = "all learn it";
+    let all = "opened to all";
     match which % 8 {
         0 => {
             let found = sx.bilinear(p, &map, &sy, None)?.open(p)?;
@@ -661,14 +664,14 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
             let found = sx.times_bit(p, &bit)?.open(p)?;
             assert!(
                 (0..n).all(|i| found[i] == x[i] * bit_of(&plane, i)),
-                "bit products"
+                "products with bits"
             );
         }
         5 => {
             let found = Shared::made(p, n, |p, out| p.bit_to_ring(&bit, out))?.open(p)?;
             assert!(
                 (0..n).all(|i| found[i] == bit_of(&plane, i)),
-                "bits as words"
+                "conversion of bits to words"
             );
         }
         6 => {
@@ -748,7 +751,7 @@ fn rounds_do_not_grow_with_the_parties() {
                 .bilinear(p, &Bilinear::Elementwise { n }, &y, truncate)
                 .map(drop),
             Operation::Reveal { to, .. } => p.reveal(&x.slices(), to).map(drop),
-            other => panic!("{other:?} is not among those measured"),
+            other => panic!("{other:?} has no measured cost"),
         }
     };
     let count = n as u64;
@@ -799,7 +802,7 @@ fn rounds_do_not_grow_with_the_parties() {
         (
             Operation::Truncate {
                 n: count,
-                shift: Shift::new(16).expect("16 bits"),
+                shift: Shift::new(16).expect("16 is a valid shift"),
             },
             1,
         ),

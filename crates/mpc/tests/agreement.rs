@@ -152,7 +152,7 @@ fn a_parameter_that_differs_ends_the_session() {
                     .iter()
                     .map(|result| match result {
                         Ok(_) => {
-                            panic!("{operation} of {name}: party {odd} is odd, and all goes on")
+                            panic!("{operation} of {name}: nobody notices that party {odd} differs")
                         }
                         Err(error) => error.to_string(),
                     })
@@ -181,7 +181,7 @@ fn the_last_operation_is_compared_too() {
                 for (party, result) in results.iter().enumerate() {
                     assert!(
                         result.is_err(),
-                        "{operation} of {name}: party {odd} is odd, and party {party} ends in order"
+                        "{operation} of {name}: party {party} ends without an error although party {odd} differs"
                     );
                 }
             }
@@ -228,7 +228,7 @@ fn one_operation_more_in_one_party_ends_the_session() {
                 });
                 let told: Vec<String> = results
                     .into_iter()
-                    .map(|result| result.expect_err("a step more").to_string())
+                    .map(|result| result.expect_err("the programs differ").to_string())
                     .collect();
                 assert!(
                     told.iter().any(|told| told.contains("ended its program")),
@@ -254,7 +254,7 @@ fn what_a_party_does_alone_at_its_end_is_no_difference() {
             Ok(opened)
         });
         for result in results {
-            assert_eq!(result.expect("no failure"), [3; 12], "{name}");
+            assert_eq!(result.expect("no party fails"), [3; 12], "{name}");
         }
     }
 }
@@ -307,7 +307,7 @@ fn noted(
         let sent = p.channel().meter().totals().payload_bytes - before;
         assert!(
             opened.is_ok() || sent == 0,
-            "{sent} bytes were sent for the opening"
+            "{sent} bytes were sent for an opening that failed"
         );
         opened
     })
@@ -362,7 +362,10 @@ fn assert_differ(results: &[Result<Vec<u64>>]) {
             assert!(text.contains(part), "{text} lacks {part}");
         }
     }
-    assert!(found > 0, "who finds it says Differ");
+    assert!(
+        found > 0,
+        "the party that finds the difference does not report it"
+    );
 }
 
 #[test]
@@ -413,7 +416,7 @@ fn a_value_that_is_public_in_one_party_alone_ends_the_session() {
                 x.open(p)
             });
             let right = results.iter().flatten().all(|opened| opened == &[3; 12]);
-            assert!(right, "whoever is given a value is given the right one");
+            assert!(right, "a party received a wrong value");
             assert!(
                 results
                     .iter()
@@ -508,7 +511,9 @@ fn what_is_opened_side_by_side_was_compared_before() {
     }
     for name in LINKED {
         for result in ends(name, |p| program(p, false)) {
-            let told = result.expect_err("nothing was compared").to_string();
+            let told = result
+                .expect_err("the values were not compared")
+                .to_string();
             assert!(
                 told.contains("while other steps are interleaved with it"),
                 "{told}"
@@ -539,7 +544,7 @@ fn riders_are_no_payload() {
             assert_eq!(
                 with.1,
                 without.1 + 48 * peers,
-                "{name}: an element and a tag to each"
+                "{name}: each peer gets an element and a tag"
             );
         }
     }

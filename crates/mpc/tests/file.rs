@@ -118,9 +118,9 @@ fn recorded(n: usize) -> Demand {
     let demands = run_opened(PARTIES, Some(&deal), open, |p| {
         program(&mut **p, n)?;
         let demand = p.correlated().and_then(|of| of.demand());
-        Ok(demand.expect("it is recorded").to_text())
+        Ok(demand.expect("the demand is recorded").to_text())
     });
-    assert_eq!(demands[0], demands[1], "all parties ask for the same");
+    assert_eq!(demands[0], demands[1], "the parties have different demands");
     Demand::parse(&demands[0]).unwrap()
 }
 

@@ -291,8 +291,8 @@ mod tossed_coins {
         if tosses {
             p.toss()?;
         }
-        let fit = p.in_range(&[&tally.expect("a guard")])?;
-        let fit = p.reveal_bits(&fit, Recipient::All)?.expect("all learn it");
+        let fit = p.in_range(&[&tally.expect("the ReLU is guarded")])?;
+        let fit = p.reveal_bits(&fit, Recipient::All)?.expect("opened to all");
         Ok(fit[0] & 1 == 0)
     }
 

@@ -59,7 +59,7 @@ fn summed(server: usize, pieces: &[[Piece; 3]], width: Width) -> Vec<Summed> {
         if !HELD[server].contains(&piece) {
             Summed::Promised
         } else if piece == REST {
-            let first = words.next().expect("there is a client").clone();
+            let first = words.next().expect("at least one client").clone();
             Summed::Words(words.fold(first, |mut sum, words| {
                 width.add(&mut sum, words);
                 sum
@@ -77,7 +77,7 @@ fn summed(server: usize, pieces: &[[Piece; 3]], width: Width) -> Vec<Summed> {
 
 fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {
     p.federated()
-        .expect("replicated sharing serves federations")
+        .expect("replicated sharing supports federations")
 }
 
 /// Reads vectors of n words, and the word behind each.
@@ -95,7 +95,7 @@ fn taken(p: &mut dyn Protocol, pieces: &[[Piece; 3]], n: usize) -> Result<[Share
         all = Some(vectors?);
         Ok(())
     })?;
-    Ok([all.expect("made before"), last])
+    Ok([all.expect("the vectors exist"), last])
 }
 
 fn taken_as_sum(
@@ -232,7 +232,7 @@ fn what_two_parties_share_is_not_of_the_common_key() {
                 let before = taken(p);
                 work(p)?;
                 let after = taken(p);
-                assert_eq!(after[2], before[2], "{what} takes public coins");
+                assert_eq!(after[2], before[2], "{what} uses public coins");
                 // Sealing uses only the key that parties 0 and 1 share.
                 if what != "seal" {
                     assert!(after[0] > before[0] && after[1] > before[1], "{what}");
@@ -383,7 +383,7 @@ fn what_is_passed_on_and_was_not_signed_is_noticed() {
             let pieces = if mesh.party() == 1 { &changed } else { &right };
             taken(&mut p, pieces, 99)
         });
-        let error = results[0].as_ref().err().expect("party 0 notices");
+        let error = results[0].as_ref().err().expect("party 0 reports an error");
         let message = error.to_string();
         assert!(
             message.contains("party 1")
@@ -472,7 +472,10 @@ fn without_a_seed_or_a_salt_the_test_fails() {
         let noticed = SECRETS
             .iter()
             .any(|secret| seen(server, *secret, Width::Half, Some(muted)).is_some());
-        assert!(noticed, "server {server} sees nothing without {muted}");
+        assert!(
+            noticed,
+            "server {server}: no leak is detected without seed or salt {muted}"
+        );
     }
 }
 
@@ -566,7 +569,7 @@ fn the_part_of_the_noise_that_a_party_lacks_comes_of_no_key_that_it_has() {
             product(&one, &other) / (product(&one, &one) * product(&other, &other)).sqrt();
         assert!(
             correlation.abs() < 0.1,
-            "party {party} foretells the noise: {correlation}"
+            "party {party} can predict the noise: {correlation}"
         );
     }
 }

@@ -88,17 +88,26 @@ mod tests {
         assert!(pool.take(LEAST).is_none());
         pool.give(vec![7; 2 * LEAST]);
         pool.give(vec![8; LEAST + 1]);
-        assert!(pool.take(LEAST / 2).is_none(), "too small to be kept");
-        assert!(pool.take(2 * LEAST + 1).is_none(), "none is as large");
+        assert!(
+            pool.take(LEAST / 2).is_none(),
+            "a request below the minimum size got a buffer"
+        );
+        assert!(
+            pool.take(2 * LEAST + 1).is_none(),
+            "a smaller buffer was returned"
+        );
         assert_eq!(
             pool.take(LEAST).unwrap(),
             vec![8; LEAST],
-            "the least that fits"
+            "the smallest buffer that fits is not returned"
         );
         assert_eq!(pool.take(LEAST).unwrap(), vec![7; LEAST]);
-        assert!(pool.take(LEAST).is_none(), "each is given once");
+        assert!(pool.take(LEAST).is_none(), "a buffer was returned twice");
         pool.give(vec![7; 4 * LEAST]);
-        assert!(pool.take(LEAST).is_none(), "far more than is asked for");
+        assert!(
+            pool.take(LEAST).is_none(),
+            "a far larger buffer was returned"
+        );
     }
 
     #[test]
@@ -111,7 +120,10 @@ mod tests {
         }
         let kept: Vec<_> = std::iter::from_fn(|| pool.take(MOST / 8)).collect();
         assert_eq!(kept.len(), 8);
-        assert!(kept.iter().all(|memory| memory[0] >= 12), "the newest");
+        assert!(
+            kept.iter().all(|memory| memory[0] >= 12),
+            "older buffers were kept instead of newer ones"
+        );
     }
 
     #[test]
@@ -124,8 +136,14 @@ mod tests {
         pool.keep(MOST / 4);
         let kept: Vec<_> = std::iter::from_fn(|| pool.take(MOST / 8)).collect();
         assert_eq!(kept.len(), 10);
-        assert!(kept.iter().all(|memory| memory[0] >= 10), "the newest");
+        assert!(
+            kept.iter().all(|memory| memory[0] >= 10),
+            "older buffers were kept instead of newer ones"
+        );
         pool.give(vec![7; MOST + 1]);
-        assert!(pool.take(MOST + 1).is_some(), "longer than without room");
+        assert!(
+            pool.take(MOST + 1).is_some(),
+            "a buffer above the base limit was not kept"
+        );
     }
 }

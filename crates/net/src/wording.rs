@@ -645,7 +645,11 @@ mod tests {
 
     #[test]
     fn advice_is_that_of_the_program_s_language() {
-        let desync = errors().into_iter().rev().nth(1).expect("it is there");
+        let desync = errors()
+            .into_iter()
+            .rev()
+            .nth(1)
+            .expect("the error is listed");
         let text = desync.text(&Voice::own(&SERVERS));
         assert!(text.contains("share what one server has (share)"), "{text}");
         assert!(text.ends_with("draw in all servers alike (draw)"), "{text}");

@@ -48,7 +48,10 @@ fn equal_programs_end_in_order() {
                 channel.begin("reveal");
                 exchange(channel).map(drop)?;
                 channel.close()?;
-                assert!(channel.meter().totals().payload_bytes == 16, "no payload");
+                assert!(
+                    channel.meter().totals().payload_bytes == 16,
+                    "closing sent a payload"
+                );
                 Ok(())
             });
             assert!(results.iter().all(Result::is_ok), "{results:?}");

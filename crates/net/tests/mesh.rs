@@ -176,7 +176,7 @@ fn different_steps_are_named_on_both_sides() {
             );
             desync += usize::from(matches!(error, Error::Desync { .. }));
         }
-        assert!(desync >= 1, "the first to see it says Desync");
+        assert!(desync >= 1, "no party reports a Desync");
     }
 }
 
@@ -320,7 +320,7 @@ fn a_party_that_stalls_is_named_by_all_within_the_timeout() {
                 other => panic!("party {waiting} on {kind:?} links: {other}"),
             }
         }
-        assert!(results[2].is_err(), "the one that stalled is told too");
+        assert!(results[2].is_err(), "the stalled party did not fail");
     }
 }
 
@@ -381,7 +381,7 @@ fn a_party_that_finishes_early_is_named() {
             assert_eq!(
                 channel.receive(0, 1)?,
                 [5],
-                "what was sent before the end still arrives"
+                "a message that was sent before the end was lost"
             );
             channel.receive(0, 1)
         });

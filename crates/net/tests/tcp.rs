@@ -545,7 +545,7 @@ fn directories_of_certificates_are_written_once() {
     std::fs::remove_dir_all(&directory).unwrap();
     assert!(
         matches!(again, Error::Setup { .. }),
-        "nothing is overwritten"
+        "an existing file was overwritten"
     );
     assert!(certificates::write_directory(1, &directory).is_err());
     assert!(certificates::generate(0, 0).is_err());

@@ -55,7 +55,7 @@ fn the_receiver_has_the_pad_that_it_chose() {
                 );
                 assert!(
                     seen.insert(zeros[i]) && seen.insert(ones[i]),
-                    "no pad occurs twice"
+                    "a pad occurs twice"
                 );
             }
         });
@@ -101,7 +101,11 @@ fn check_ring(choices: &[u64], offered: Offered, chosen: Chosen, columns: usize,
                 expected & low,
                 "{bits} bits"
             );
-            assert_eq!((mine[i] | theirs[i]) & !low, 0, "shares have {bits} bits");
+            assert_eq!(
+                (mine[i] | theirs[i]) & !low,
+                0,
+                "a share has more than {bits} bits"
+            );
         }
     }
 }

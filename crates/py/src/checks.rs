@@ -26,7 +26,8 @@ struct Checked<'py>(
     Option<Words>,
 );
 
-/// Residues of a tensor that is multiplied repeatedly, kept once it has been lifted.
+/// Residues of a tensor: of one that is multiplied repeatedly, kept once it has been lifted, or of
+/// the result of a truncation.
 #[pyclass(frozen, module = "tacit._core")]
 #[derive(Default)]
 pub struct Residues(Arc<mpc::checks::Residues>);

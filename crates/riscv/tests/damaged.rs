@@ -85,7 +85,7 @@ fn runs(program: &Program, start: u64) {
         machine.set_register(register, secret());
     }
     machine.jump(start);
-    let files = vec![File::output("sums").expect("it is empty")];
+    let files = vec![File::output("sums").expect("an empty file fits")];
     let Ok(mut system) = System::new(&mut machine.memory, program, files) else {
         return;
     };
@@ -172,8 +172,8 @@ fn a_return_address_in_a_register_that_there_is_not() {
         .collect();
     assert!(!places.is_empty());
     let callers = |file: &[u8]| {
-        let program = Program::parse(file).expect("its code is whole");
-        let main = program.function("main").expect("it is there");
+        let program = Program::parse(file).expect("the damaged file is a program");
+        let main = program.function("main").expect("the function exists");
         let known = std::array::from_fn(|number| Some(number as u64));
         program.symbols.frames.callers(main, known, |_| None).len()
     };

@@ -29,7 +29,7 @@ fn examined(whose: usize, days: [i64; 2]) -> Vec<Check> {
 
 fn check<'c>(checks: &'c [Check], name: &str) -> &'c Check {
     let found = checks.iter().find(|check| check.check == name);
-    found.unwrap_or_else(|| panic!("{name} was not looked at: {checks:?}"))
+    found.unwrap_or_else(|| panic!("{name} was not checked: {checks:?}"))
 }
 
 #[test]

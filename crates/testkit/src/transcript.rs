@@ -105,12 +105,12 @@ impl Transcript {
         assert_eq!(
             self.repetitions.len(),
             REPETITIONS,
-            "a transcript of {REPETITIONS} repetitions"
+            "the transcript does not have {REPETITIONS} repetitions"
         );
         let words = self.repetitions[0].len();
         assert!(
             self.repetitions.iter().all(|now| now.len() == words),
-            "repetitions of one length"
+            "the repetitions have different lengths"
         );
         words
     }

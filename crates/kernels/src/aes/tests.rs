@@ -187,9 +187,9 @@ fn several_streams_are_those_of_their_keys() {
 #[test]
 #[cfg(all(avx512, target_os = "linux"))]
 fn vector_instructions_are_used_where_the_processor_has_them() {
-    let text = std::fs::read_to_string("/proc/cpuinfo").expect("the processor's description");
+    let text = std::fs::read_to_string("/proc/cpuinfo").expect("/proc/cpuinfo is readable");
     let flags = text.lines().find_map(|line| line.strip_prefix("flags"));
-    let flags = flags.expect("the processor's flags");
+    let flags = flags.expect("/proc/cpuinfo lists flags");
     let vector_aes = flags.split_whitespace().any(|flag| flag == "vaes");
     if Backend::Avx512.is_available() {
         let aes = Aes128::with(Backend::Avx512, &[0; 16]);

@@ -148,7 +148,7 @@ mod tests {
                 out.copy_from_slice(&make(salt, row, column));
                 Ok::<_, ()>(())
             });
-            filled.expect("no errors");
+            filled.expect("filling cannot fail");
             made
         };
         let (a, b) = (matrix(1, m), matrix(2, n));

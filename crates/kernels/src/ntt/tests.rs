@@ -92,7 +92,7 @@ fn check_product(modulus: &Modulus, a: &[u64], b: &[u64]) {
 #[test]
 #[cfg(all(avx512, target_os = "linux"))]
 fn tests_run_the_kernels_that_the_processor_has() {
-    let text = std::fs::read_to_string("/proc/cpuinfo").expect("the processor's description");
+    let text = std::fs::read_to_string("/proc/cpuinfo").expect("/proc/cpuinfo is readable");
     let has = text.split_whitespace().any(|flag| flag == "avx512ifma");
     for backend in backends() {
         let modulus = Modulus::with(backend, PRIMES[0]);

@@ -56,7 +56,7 @@ fn planes_are_as_defined() {
                 if n % 64 > 0 {
                     assert!(
                         (0..width).all(|j| planes[(j + 1) * stride - 1] >> (n % 64) == 0),
-                        "unused bits are zero"
+                        "unused bits are not zero"
                     );
                 }
             }

@@ -468,7 +468,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn tiles_are_found_where_the_processor_has_them() {
-        let text = std::fs::read_to_string("/proc/cpuinfo").expect("the processor's description");
+        let text = std::fs::read_to_string("/proc/cpuinfo").expect("/proc/cpuinfo is readable");
         let has = |flag: &str| text.split_whitespace().any(|word| word == flag);
         let has_all = ["amx_tile", "amx_int8", "avx512bw", "avx512vbmi"]
             .iter()

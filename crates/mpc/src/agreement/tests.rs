@@ -56,7 +56,7 @@ fn open(pair: &mut [PrivateComparison; 2], number: u64) -> std::result::Result<u
     for turn in 0..2 {
         let owing = [pair[0].owes(1, turn), pair[1].owes(0, turn)];
         let awaiting = [pair[1].awaits(0, turn), pair[0].awaits(1, turn)];
-        assert_eq!(owing, awaiting, "both ends know the same");
+        assert_eq!(owing, awaiting, "the two ends of a link disagree");
         let [a, b] = pair;
         if owing[0] {
             carry(a, b)?;
@@ -200,14 +200,14 @@ fn of_three_the_one_whose_values_no_other_has_is_known_to_all() {
         let mut values: [&[u8]; 3] = [b"1", b"1", b"1"];
         values[odd] = b"2";
         for (party, found) in known(values).into_iter().enumerate() {
-            let found = found.expect("one differs");
+            let found = found.expect("one party differs");
             assert!(found.is_complete && found.odd == Some(odd), "{found:?}");
             assert!((found.party == odd) == (party != odd), "{found:?}");
         }
     }
     // If all differ, no other party has the values of this one.
     for (party, found) in known([b"1", b"2", b"3"]).into_iter().enumerate() {
-        assert_eq!(found.expect("all differ").odd, Some(party));
+        assert_eq!(found.expect("all parties differ").odd, Some(party));
     }
 }
 
@@ -232,7 +232,7 @@ fn a_difference_that_one_end_knows_changes_nothing_of_what_rides() {
     }
     for side in &mut pair {
         let peer = 1 - side.party;
-        assert_eq!(side.disagreement().expect("they differ").step, "mul");
+        assert_eq!(side.disagreement().expect("the parties differ").step, "mul");
         side.begin(40, true);
         assert!(!side.owes(peer, 0) && !side.awaits(peer, 0));
     }
@@ -339,7 +339,10 @@ fn elements_and_tags_are_new_each_time_and_no_tag_serves_the_other_direction() {
             sides[1].tags(&sides[0].element()).unwrap(),
         ];
         assert!(tags[0].fit(&tags[1].mine) && tags[1].fit(&tags[0].mine));
-        assert!(!tags[0].fit(&tags[0].mine), "one's own tag, sent back");
+        assert!(
+            !tags[0].fit(&tags[0].mine),
+            "a party's own tag was accepted when it was sent back"
+        );
         assert!(
             sides
                 .iter()

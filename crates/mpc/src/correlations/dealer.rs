@@ -393,14 +393,16 @@ mod tests {
         let mask = Arc::new(vec![0; 1 << 20]);
         let mut kept = KeptMasks::default();
         for name in 0..1 << 10 {
-            kept.keep(name, Arc::clone(&mask)).expect("there is room");
+            kept.keep(name, Arc::clone(&mask))
+                .expect("the limit is not reached");
         }
         assert!(kept.keep(1 << 10, Arc::new(vec![0])).is_err());
         // A mask fits in place of another, or after another was forgotten.
-        kept.keep(7, Arc::clone(&mask)).expect("as many as before");
+        kept.keep(7, Arc::clone(&mask))
+            .expect("the count does not grow");
         kept.forget(7);
         kept.forget(7);
-        kept.keep(1 << 10, mask).expect("as many as before");
+        kept.keep(1 << 10, mask).expect("the count does not grow");
         assert!(kept.keep(7, Arc::new(vec![0])).is_err());
     }
 }

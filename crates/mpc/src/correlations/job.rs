@@ -447,7 +447,7 @@ mod tests {
         }
         jobs.push(Job::Forget { name: 9 });
         for job in jobs {
-            let read = Job::decode(&job.encode()).expect("a job that was written");
+            let read = Job::decode(&job.encode()).expect("an encoded job can be decoded");
             assert_eq!(read, job);
         }
     }
@@ -506,7 +506,10 @@ mod tests {
                     let mut next = 0;
                     for party in 0..parties {
                         let corrected = job.corrected(party, parties);
-                        assert_eq!(corrected.start, next, "each element once");
+                        assert_eq!(
+                            corrected.start, next,
+                            "an element is corrected twice, or never"
+                        );
                         next = corrected.end;
                         assert_eq!((corrected.start % unit, corrected.end % unit), (0, 0));
                         assert!(corrected.len() < elements.div_ceil(parties) + unit);

@@ -119,7 +119,7 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
     let all = made(name, parties, &jobs);
     for (at, job) in jobs.iter().enumerate() {
         let Job::Batch { kind, .. } = job else {
-            unreachable!("batches only")
+            unreachable!("the job is not a batch")
         };
         let shares: Vec<&Vec<Vec<u64>>> = all.iter().map(|party| &party[at]).collect();
         let totals = totals(job, &shares);
@@ -339,7 +339,7 @@ fn kept_weights_serve_other_groups() {
                 weights = totals.remove(1);
             }
             let Job::Product { map, .. } = job else {
-                unreachable!("products alone")
+                unreachable!("the batch holds other correlations than products")
             };
             let mut expected = vec![0; map.lengths().2];
             map.evaluate(&mut expected, &[(&totals[0], &weights)]);

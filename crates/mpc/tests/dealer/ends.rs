@@ -50,7 +50,7 @@ fn assert_end_in_order(ends: Vec<Result<()>>, started: Instant) {
     }
     assert!(
         started.elapsed() < LONG / 6,
-        "it took {:?}",
+        "the end took {:?}",
         started.elapsed()
     );
 }
@@ -70,13 +70,13 @@ fn two_hundred_short_sessions_end_in_order() {
 
 /// Announces work by its shapes. Returns what it takes.
 fn expect(p: &mut dyn Protocol, seed: u64) -> Result<Expectation> {
-    let correlated = p.correlated().expect("a protocol that takes correlations");
+    let correlated = p.correlated().expect("the protocol uses correlations");
     let mut rehearsal = correlated
         .rehearsal()
-        .expect("a dealer makes them ahead of need");
+        .expect("a rehearsal is possible with a dealer");
     some_work(rehearsal.protocol(), seed)?;
     let wanted = rehearsal.wanted();
-    let correlated = p.correlated().expect("as before");
+    let correlated = p.correlated().expect("the protocol uses correlations");
     assert!(correlated.expect(&wanted));
     Ok(wanted)
 }
@@ -93,12 +93,14 @@ fn sessions_with_expectations_end_in_order_whether_they_come_true_or_not() {
             let other = expect(p, seed + 1)?;
             some_work(p, seed + 2)?;
             for (kept, work) in [(&first, seed), (&other, seed + 1), (&first, seed + 1)] {
-                let correlated = p.correlated().expect("as before");
+                let correlated = p.correlated().expect("the protocol uses correlations");
                 assert!(correlated.expect(kept) || !kept.is_lasting());
                 some_work(p, work)?;
             }
             if seed % 3 > 0 {
-                p.correlated().expect("as before").expect_no_more();
+                p.correlated()
+                    .expect("the protocol uses correlations")
+                    .expect_no_more();
             }
             some_work(p, seed + 3)?;
             let n = 100;
@@ -119,11 +121,11 @@ fn sessions_with_expectations_end_in_order_whether_they_come_true_or_not() {
 fn meshes(parties: usize) -> Vec<Mesh> {
     let members = parties + 1;
     let made: Vec<_> = (0..members)
-        .map(|member| net::certificates::generate(member, 1).expect("a certificate"))
+        .map(|member| net::certificates::generate(member, 1).expect("the certificate is generated"))
         .collect();
     let certificates: Vec<String> = made.iter().map(|m| m.certificate_pem.clone()).collect();
     let listeners: Vec<Listener> = (0..members)
-        .map(|_| Listener::bind("127.0.0.1:0").expect("a port"))
+        .map(|_| Listener::bind("127.0.0.1:0").expect("a port is free"))
         .collect();
     let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
     std::thread::scope(|scope| {
@@ -144,7 +146,7 @@ fn meshes(parties: usize) -> Vec<Mesh> {
             .collect();
         threads
             .into_iter()
-            .map(|thread| thread.join().expect("a member").expect("a mesh"))
+            .map(|thread| thread.join().expect("no panic").expect("no set-up error"))
             .collect()
     })
 }
@@ -171,7 +173,7 @@ fn what_nobody_awaits_disturbs_nobody() {
     let second: Member = Arc::new(|mesh| {
         let mut channel = mesh.channel(1);
         channel.begin("news");
-        channel.receive(mesh.dealer().expect("a dealer"), 1)?;
+        channel.receive(mesh.dealer().expect("the session has a dealer"), 1)?;
         drop(channel);
         mesh.close()
     });
@@ -183,7 +185,7 @@ fn what_nobody_awaits_disturbs_nobody() {
         while channel.send_unless_finished(0, vec![0; 100_000])? {
             std::thread::sleep(Duration::from_millis(5));
             sent += 1;
-            assert!(sent < 2000, "party 0 has finished");
+            assert!(sent < 2000, "party 0 did not finish");
         }
         channel.send(1, vec![0])?;
         drop(channel);

@@ -29,7 +29,7 @@ fn assert_all_blame_the_dealer(ends: &[Result<()>], parties: usize, why: &str) {
     for (who, end) in ends[..parties].iter().enumerate() {
         assert_names(end, DEALER, who);
     }
-    let first = ends[0].as_ref().expect_err("blames the dealer").to_string();
+    let first = ends[0].as_ref().expect_err("party 0 fails").to_string();
     assert!(first.contains(why), "{first}");
 }
 
@@ -48,7 +48,7 @@ fn a_dealer_that_dies_is_named() {
         for answers in [0, 1, 2, 5] {
             let dying = odd_dealer(move |channel| {
                 for _ in 0..answers {
-                    let n = asked(channel)?.expect("there is more to ask");
+                    let n = asked(channel)?.expect("another request follows");
                     answer(channel, n)?;
                 }
                 // In the middle of a job.
@@ -68,7 +68,7 @@ fn a_dealer_that_dies_is_named() {
 fn a_dealer_that_dies_in_a_pause_is_named() {
     for parties in PARTIES {
         let dying = odd_dealer(|channel| {
-            let n = asked(channel)?.expect("the first batch");
+            let n = asked(channel)?.expect("the first batch is requested");
             answer(channel, n)
         });
         let members = with_dealer(parties, dying, |p| {
@@ -86,7 +86,7 @@ fn a_dealer_that_dies_in_a_pause_is_named() {
 fn a_dealer_that_is_needed_no_more_may_die() {
     for parties in PARTIES {
         let dying = odd_dealer(|channel| {
-            let n = asked(channel)?.expect("the first batch");
+            let n = asked(channel)?.expect("the first batch is requested");
             answer(channel, n)
         });
         let members = with_dealer(parties, dying, |p| {
@@ -123,7 +123,7 @@ fn an_answer_of_another_length_is_the_dealers_fault() {
             }
             assert!(
                 matches!(&ends[odd_to], Err(error @ Error::Desync { .. }) if error.to_string().contains("words")),
-                "party {odd_to} sees it"
+                "party {odd_to} did not report the wrong length"
             );
         }
     }
@@ -149,7 +149,7 @@ fn programs_that_differ_are_not_the_dealers_fault() {
         let ends = in_memory(LONG, members);
         assert_names(&ends[1], 0, 1);
         for (who, end) in ends.iter().enumerate() {
-            let error = end.as_ref().expect_err("all end");
+            let error = end.as_ref().expect_err("every member fails");
             let (Error::Peer { party, .. } | Error::Desync { party, .. }) = error else {
                 panic!("member {who}: {error}")
             };
@@ -193,7 +193,7 @@ fn a_dealer_that_stalls_is_named() {
             let seen = Arc::clone(&over);
             let stalling = odd_dealer(move |channel| {
                 for _ in 0..answers {
-                    let n = asked(channel)?.expect("there is more to ask");
+                    let n = asked(channel)?.expect("another request follows");
                     answer(channel, n)?;
                 }
                 while !seen.load(Ordering::Relaxed) {
@@ -248,7 +248,7 @@ fn asking(jobs: impl Fn(u64) -> Option<Vec<u64>> + Send + Sync + 'static) -> Mem
     Arc::new(move |mesh| {
         let mut channel = mesh.channel(1);
         channel.begin("key for the dealer");
-        let dealer = mesh.dealer().expect("a dealer");
+        let dealer = mesh.dealer().expect("the session has a dealer");
         channel.send(dealer, vec![1, 2])?;
         for job in (0..).map_while(&jobs) {
             channel.begin("correlations: by hand");
@@ -264,7 +264,7 @@ fn waiting() -> Member {
     Arc::new(|mesh| {
         let mut channel = mesh.channel(1);
         channel.begin("key for the dealer");
-        channel.send(mesh.dealer().expect("a dealer"), vec![3, 4])?;
+        channel.send(mesh.dealer().expect("the session has a dealer"), vec![3, 4])?;
         mesh.channel(0).receive(0, 1).map(drop)
     })
 }
@@ -281,8 +281,11 @@ fn refused(
     for (who, end) in ends.iter().enumerate().skip(1) {
         assert_names(end, 0, who);
     }
-    assert!(ends[0].is_err(), "party 0 is told");
-    ends[parties].as_ref().expect_err("refuses").to_string()
+    assert!(ends[0].is_err(), "party 0 did not fail");
+    ends[parties]
+        .as_ref()
+        .expect_err("the dealer refuses the request")
+        .to_string()
 }
 
 /// Pads a job to 24 words.
@@ -393,7 +396,10 @@ fn names_that_are_used_again_take_no_room() {
     })];
     members.extend([waiting(), dealer()]);
     let ends = in_memory(LONG, members);
-    let text = ends[2].as_ref().expect_err("the last job").to_string();
+    let text = ends[2]
+        .as_ref()
+        .expect_err("the dealer refuses the job")
+        .to_string();
     assert!(
         text.contains("asked for correlations that are malformed or too large"),
         "{text}"

@@ -34,13 +34,13 @@ pub fn measured(parties: usize, program: impl Fn(&mut dyn Protocol) -> Result<()
             let (me, dealt) = (mesh.party(), std::sync::Arc::clone(&dealt));
             mpc::open_exactly(mesh, move |channel, _| {
                 channel.set_tap(Box::new(move |_, _, words| {
-                    dealt.lock().expect("no panic")[me] += words.len() as u64;
+                    dealt.lock().expect("no party panicked")[me] += words.len() as u64;
                 }));
             })
         },
         |p: &mut Additive| {
             let asked = |p: &mut Additive| {
-                let correlated = p.correlated().expect("additive sharing");
+                let correlated = p.correlated().expect("additive sharing uses correlations");
                 correlated.reading().payload_bytes / 8
             };
             let before = (p.channel().meter().totals().payload_bytes, asked(p));
@@ -49,7 +49,7 @@ pub fn measured(parties: usize, program: impl Fn(&mut dyn Protocol) -> Result<()
             Ok((sent / 8, asked(p) - before.1))
         },
     );
-    let dealt = dealt.lock().expect("no panic").clone();
+    let dealt = dealt.lock().expect("no party panicked").clone();
     assert!(readings[1..].iter().all(|(_, asked)| *asked == 0));
     Links {
         sent: readings.iter().map(|(sent, _)| *sent).collect(),
@@ -94,7 +94,7 @@ mod tests {
             for (times, n) in [(1, 64), (3, 1000), (1, 9600)] {
                 let links = measured(parties, |p| work(p, times, n));
                 let all: u64 = links.dealt.iter().sum();
-                let busiest = *links.dealt.iter().max().expect("a party");
+                let busiest = *links.dealt.iter().max().expect("at least one party");
                 // All columns of a batch of 64 for each operation, and one element of the product.
                 let one = measured(parties, |p| work(p, times, 64));
                 let rounding: u64 = one.dealt.iter().sum();

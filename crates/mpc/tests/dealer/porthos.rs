@@ -59,9 +59,15 @@ mod table {
 /// Returns the bits of a program, which requests `jobs` jobs from the dealer.
 fn bits(jobs: u64, program: impl Fn(&mut dyn Protocol) -> Result<()> + Sync) -> u64 {
     let links: Links = measured(2, program);
-    assert_eq!(links.asked, 24 * jobs, "jobs have one length");
-    assert_eq!(links.sent[0], links.sent[1], "both parties send the same");
-    assert_eq!(links.dealt[0], links.dealt[1], "and receive the same");
+    assert_eq!(links.asked, 24 * jobs, "jobs have different lengths");
+    assert_eq!(
+        links.sent[0], links.sent[1],
+        "the parties send different amounts"
+    );
+    assert_eq!(
+        links.dealt[0], links.dealt[1],
+        "the parties receive different amounts"
+    );
     links.bits()
 }
 
@@ -129,7 +135,7 @@ fn convolution_with_new_weights_is_as_in_the_table() {
 fn truncation_is_apart() {
     for f in [13, 16] {
         let spent = bits(1, |p| Shared::zeros(p, n()).truncated(p, f).map(drop));
-        assert_eq!(spent, (2 + u64::from(f)) * N, "by {f} bits");
+        assert_eq!(spent, (2 + u64::from(f)) * N, "truncation by {f} bits");
     }
 }
 
@@ -172,6 +178,10 @@ fn max_pool_is_below_the_table() {
             greatest(p, rows).map(drop)
         });
         assert!(spent <= table::max_pool(window) * N, "{spent} for {window}");
-        assert_eq!(spent, relu * (window - 1), "a ReLU for all but one");
+        assert_eq!(
+            spent,
+            relu * (window - 1),
+            "a maximum of n numbers costs n - 1 ReLUs"
+        );
     }
 }

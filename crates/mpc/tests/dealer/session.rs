@@ -88,7 +88,11 @@ pub fn odd_dealer(serve: impl Fn(&mut Channel) -> Result<()> + Send + Sync + 'st
 pub fn asked(channel: &mut Channel) -> Result<Option<usize>> {
     let job = channel.follow(0, 24)?;
     Ok(job.map(|words| {
-        assert_eq!((words[0], words[2]), (0, 0), "a batch of triples");
+        assert_eq!(
+            (words[0], words[2]),
+            (0, 0),
+            "the job is not a batch of triples"
+        );
         words[1] as usize
     }))
 }
@@ -117,7 +121,7 @@ pub fn products(p: &mut dyn Protocol, times: usize, n: usize) -> Result<()> {
 /// Asserts that this member is at fault, and that the text names it.
 pub fn assert_names(result: &Result<()>, fault: usize, who: usize) {
     let error = result.as_ref().err();
-    let error = error.unwrap_or_else(|| panic!("member {who} noticed nothing"));
+    let error = error.unwrap_or_else(|| panic!("member {who} did not fail"));
     let (Error::Peer { party, .. } | Error::Desync { party, .. }) = error else {
         panic!("member {who}: {error}")
     };

@@ -109,7 +109,7 @@ fn pack(behind: u128, values: impl Iterator<Item = Value>) -> (u128, u32) {
     for value in values {
         assert!(
             packed.leading_zeros() >= value.width(),
-            "more than 128 bits in one number"
+            "the values do not fit in 128 bits"
         );
         packed = packed << value.width() | u128::from(value.bits());
         bits += value.width();
@@ -255,7 +255,7 @@ impl Experiment {
         let mut messages = world.events.iter().filter(|event| event.sent.is_some());
         messages
             .nth(message)
-            .expect("a message of this number")
+            .expect("the run has this message")
             .value
             .bits()
             & 1
@@ -324,7 +324,7 @@ impl Experiment {
                 let mut both = real.shape.iter().zip(&ideal.shape);
                 assert!(
                     both.all(|(real, ideal)| real.0 == ideal.0 && real.1 & ideal.1 == ideal.1),
-                    "every party can compute its outputs"
+                    "a party cannot compute its outputs"
                 );
                 if !self.chooses_coins && real.outputs() != ideal.outputs() {
                     return Err(Failure::Outputs);

@@ -94,7 +94,7 @@ fn survivors(family: &Family) -> Vec<String> {
             let (Mutation::Dropped(coin) | Mutation::Biased(coin) | Mutation::Reused { coin, .. }) =
                 mutation
             else {
-                unreachable!("of a random value")
+                unreachable!("the value is not random")
             };
             // Coalitions that do not know the value come first.
             let mut coalitions = family.coalitions.clone();
@@ -189,7 +189,7 @@ const HARMLESS_AMONG_THREE: [&str; 4] = [
 fn named(all: Vec<(&'static str, Experiment)>, name: &str) -> Experiment {
     let mut all = all.into_iter();
     let found = all.find(|(other, _)| *other == name);
-    found.expect("an experiment of this name").1
+    found.expect("the experiment exists").1
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_wrong_step_of_truncation_is_noticed() {
         let experiment = named(additive::experiments::<2>(), "truncate");
         assert!(
             is_noticed(&experiment, &[1], Mutation::Wrong(wrong)),
-            "{wrong:?} among two"
+            "{wrong:?} with two parties"
         );
     }
     for name in ["truncate", "truncate 4 bits by 2", "truncated product"] {

@@ -79,7 +79,7 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         "multiply residues" => sum(&[product, truncation]),
         // One number each, and their product; or r, and c and c(c + 1) of its upper bits.
         "hold to a range" => truncation,
-        other => panic!("no count for {other}"),
+        other => panic!("no count is known for {other}"),
     }
 }
 
@@ -190,11 +190,11 @@ fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: M
     for party in (0..honest.parties).filter(|party| ![looking, honest.party].contains(party)) {
         assert!(
             echoes[party].transcript() == heard,
-            "the honest party sends the same to all"
+            "the honest party sends different words"
         );
     }
     let taken = taken.load(Ordering::Relaxed);
-    assert_eq!(taken % REPETITIONS, 0, "every run takes as much");
+    assert_eq!(taken % REPETITIONS, 0, "the runs use different amounts");
     Finding {
         heard,
         dealt: dealt.transcript(),
@@ -247,7 +247,7 @@ fn what_all_but_one_see_is_uniform() {
                 assert_eq!(
                     found.seen.words(),
                     heard + found.residues + dealt,
-                    "{name}: nothing else comes"
+                    "{name}: other words arrive"
                 );
                 let (free, derived) = ranges(name, honest.parties);
                 assert_eq!(dealt > 0, derived > 0, "{name}: corrections");
@@ -257,7 +257,7 @@ fn what_all_but_one_see_is_uniform() {
         }
     });
     let words = words.into_inner();
-    assert!(words > 100_000, "only {words} words were looked at");
+    assert!(words > 100_000, "only {words} words were checked");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn without_any_one_range_the_test_fails() {
         });
         assert!(
             seen,
-            "{name} of {honest:?}: nothing is seen although range {} is zero",
+            "{name} of {honest:?}: no leak is detected although range {} is zero",
             muted.0
         );
     });
@@ -291,15 +291,27 @@ fn without_any_one_range_the_test_fails() {
 fn a_named_operand_is_opened_once() {
     let named = |(name, _): &(&str, _)| name.ends_with("with a named operand");
     let operations: Vec<_> = OPERATIONS.into_iter().filter(named).collect();
-    assert_eq!(operations.len(), 2, "one after another, and in fibers");
+    assert_eq!(
+        operations.len(),
+        2,
+        "expected a sequential operation and one in fibers"
+    );
     for (_, thrice) in operations {
         for parties in PARTIES {
             let honest = Honest { party: 1, parties };
             let n = 64 * parties;
             let found = observe(thrice, n, honest, SECRETS[2], None);
-            assert_eq!(found.heard.words(), n * (1 + 3), "both, then the other one");
+            assert_eq!(
+                found.heard.words(),
+                n * (1 + 3),
+                "unexpected number of words received"
+            );
             let corrected = n / parties;
-            assert_eq!(found.dealt.words(), corrected * 3, "a product each time");
+            assert_eq!(
+                found.dealt.words(),
+                corrected * 3,
+                "expected one product in each run"
+            );
         }
     }
 }
@@ -336,17 +348,20 @@ fn revealed(corrupt: usize, to: Recipient, secret: u64, muted: bool) -> [Option<
                     from.iter().for_each(Recorder::repeat);
                 }
                 if let Some(words) = p.reveal(&inputs.x.slices(), to)? {
-                    assert!(words == inputs.secret, "the result all the same");
+                    assert!(words == inputs.secret, "the words differ from the inputs");
                 }
                 let bits = p.reveal_bits(&inputs.bit, to)?;
-                assert!(bits.is_none_or(|bits| bits[0] == secret), "bits too");
+                assert!(
+                    bits.is_none_or(|bits| bits[0] == secret),
+                    "the bits differ from the inputs"
+                );
             }
             Ok(())
         },
     );
     [1, 2].map(|after| {
         let transcript = from[(corrupt + after) % 3].transcript();
-        assert_eq!(transcript.words(), 65, "words and a plane");
+        assert_eq!(transcript.words(), 65, "expected 64 words and a bit plane");
         transcript.leak()
     })
 }
@@ -360,7 +375,7 @@ fn a_result_shows_nothing_but_itself() {
                 let without = revealed(corrupt, to, secret, true);
                 assert!(
                     without.iter().all(Option::is_some),
-                    "nothing is seen without the sharing of zero"
+                    "no leak is detected without the sharing of zero"
                 );
             }
         }
@@ -379,7 +394,7 @@ fn what_lies_beyond_the_last_element_is_not_opened() {
             let opened = Arc::new(Mutex::new(Vec::new()));
             let watched = Arc::clone(&opened);
             p.watch(Box::new(move |words| {
-                watched.lock().expect("no panic").push(words[0]);
+                watched.lock().expect("no party panicked").push(words[0]);
             }));
             let beyond = if p.party() == 0 { u64::MAX << n } else { 0 };
             let bit = Bits::new(1, n, vec![vec![beyond]]);
@@ -389,11 +404,11 @@ fn what_lies_beyond_the_last_element_is_not_opened() {
             p.and(&bit, &bit)?;
             let revealed = p.reveal_bits(&bit, Recipient::All)?;
             assert_eq!(revealed, Some(vec![0]));
-            let opened = opened.lock().expect("no panic");
+            let opened = opened.lock().expect("no party panicked");
             assert_eq!(opened.len(), 3);
             // Both factors of an AND are opened.
             for (word, bits) in opened.iter().zip([n, n, 2 * n]) {
-                assert_eq!(word >> bits, 0, "bits beyond the last");
+                assert_eq!(word >> bits, 0, "bits beyond the last one are not zero");
             }
             Ok(())
         },

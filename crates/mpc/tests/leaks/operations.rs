@@ -167,13 +167,13 @@ pub const OPERATIONS: [(&str, Operation); 33] = [
     ),
     ("look at guards", look),
     ("lift to integers", |p, inputs| {
-        let checking = p.checking().expect("there are checks");
+        let checking = p.checking().expect("the protocol checks ranges");
         checking.lift(&[&inputs.x.slices()]).map(drop)
     }),
     ("multiply residues", |p, inputs| {
         let summands = inputs.x.0[0].iter().map(|word| word % PRIME);
         let factor: Vec<u64> = summands.collect();
-        let checking = p.checking().expect("there are checks");
+        let checking = p.checking().expect("the protocol checks ranges");
         checking.multiply(&[factor], &[[0, 0]]).map(drop)
     }),
     ("hold to a range", |p, inputs| {
@@ -182,7 +182,7 @@ pub const OPERATIONS: [(&str, Operation); 33] = [
             width: 24,
             group: 0,
         };
-        let checking = p.checking().expect("there are checks");
+        let checking = p.checking().expect("the protocol checks ranges");
         checking.tallies(&[hold]).map(drop)
     }),
     ("AND", |p, inputs| p.and(&inputs.bit, &inputs.bit).map(drop)),
@@ -236,7 +236,7 @@ fn narrow() -> Option<Shift> {
 
 fn narrowed<'a>(sum: &Affine<'a>) -> Affine<'a> {
     Affine {
-        shift: narrow().expect("few bits"),
+        shift: narrow().expect("a valid narrow shift"),
         ..*sum
     }
 }
@@ -260,7 +260,7 @@ fn affine(
         let sum = Affine {
             terms: &all[..terms],
             addends: &[Addend::whole(x)],
-            shift: Shift::new(16).expect("1 to 61 bits"),
+            shift: Shift::new(16).expect("a valid shift"),
         };
         work(p, &sum, out)
     })

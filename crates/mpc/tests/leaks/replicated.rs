@@ -107,7 +107,7 @@ fn what_a_party_receives_is_uniform() {
         }
     });
     let seen = seen.into_inner();
-    assert!(seen > 100_000, "only {seen} words were looked at");
+    assert!(seen > 100_000, "only {seen} words were checked");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn without_any_one_mask_the_test_fails() {
             });
             assert!(
                 seen,
-                "{name} of {n}: party {receiver} sees nothing although mask range {at} is zero"
+                "{name} of {n}: no leak to party {receiver} is detected although mask range {at} is zero"
             );
             mutants.fetch_add(1, Ordering::Relaxed);
         }

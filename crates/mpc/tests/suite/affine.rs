@@ -11,12 +11,12 @@ use testkit::{Random, Shared, run, usual_parties};
 const F: u32 = 13;
 
 fn shift() -> Shift {
-    Shift::new(F).expect("1 to 61 bits")
+    Shift::new(F).expect("a valid shift")
 }
 
 /// Returns the shift of any sum, and that of a narrow one.
 fn shifts() -> [Shift; 2] {
-    [shift(), shift().of_narrow().expect("few bits")]
+    [shift(), shift().of_narrow().expect("a valid narrow shift")]
 }
 
 /// The terms that a layer may have: x·w over pixels and their neighbours, u·v elementwise, a
@@ -237,7 +237,7 @@ pub fn sums(protocol: &str) {
 /// Results are within a unit, and negative ones are zero: in 64 bits, in fewer proved bits, and
 /// guarded.
 pub fn rectified_sums(protocol: &str) {
-    let guarded = Compared::guarded(41, 20).expect("a guard");
+    let guarded = Compared::guarded(41, 20).expect("a valid guard");
     for n in SIZES {
         let layer = Layer::new(n, 7 + n as u64);
         for compared in [Compared::proved(64), Compared::proved(40), guarded] {

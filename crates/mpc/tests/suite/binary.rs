@@ -12,7 +12,7 @@ pub fn ands(protocol: &str) {
             let x = p.share_bits(0, (p.party() == 0).then_some(&x), 5, n)?;
             let y = p.share_bits(1, (p.party() == 1).then_some(&y), 5, n)?;
             let z = p.and(&x, &y)?;
-            Ok(p.reveal_bits(&z, Recipient::All)?.expect("all learn it"))
+            Ok(p.reveal_bits(&z, Recipient::All)?.expect("opened to all"))
         });
         assert_eq!(specified(agreed(opened), n), specified(expected, n));
     }
@@ -52,15 +52,18 @@ pub fn joins(protocol: &str) {
         let before = messages(p);
         let products = p.and_all(&joins)?;
         let most = p.parties() as u64 - 1;
-        assert!(messages(p) - before <= most, "all in one message");
-        let open = |bits: &Bits| Ok(p.reveal_bits(bits, Recipient::All)?.expect("all learn it"));
+        assert!(
+            messages(p) - before <= most,
+            "the products need more than one message to each peer"
+        );
+        let open = |bits: &Bits| Ok(p.reveal_bits(bits, Recipient::All)?.expect("opened to all"));
         products.iter().map(open).collect::<mpc::Result<Vec<_>>>()
     });
     let mut found = agreed(opened).into_iter();
     for ((left, rights), (_, n, _)) in lefts.iter().zip(&rights).zip(shapes) {
         for right in rights {
             let expected = left.iter().zip(right).map(|(a, b)| a & b).collect();
-            let found = found.next().expect("a product for each");
+            let found = found.next().expect("each pair has a product");
             assert_eq!(specified(found, n), specified(expected, n));
         }
     }
@@ -73,7 +76,8 @@ pub fn takes_apart(protocol: &str) {
         let planes = agreed(run(protocol, usual_parties(protocol), |p| {
             let x = Shared::input(p, 0, &x)?;
             let bits = p.to_binary(&x.slices(), width)?;
-            Ok(p.reveal_bits(&bits, Recipient::All)?.expect("all learn it"))
+            Ok(p.reveal_bits(&bits, Recipient::All)?
+                .expect("opened to all"))
         }));
         let stride = words_of(x.len());
         for (i, x) in x.iter().enumerate() {

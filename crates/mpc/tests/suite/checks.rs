@@ -221,7 +221,7 @@ fn done(p: &mut dyn Protocol, case: &Case) -> Result<Done> {
     let y = Shared::input(p, 1, &words(&case.y))?;
     let added = Shared::input(p, 0, &words(&case.added))?;
     let n = case.map.lengths().2;
-    p.checking().expect("there are checks").keep();
+    p.checking().expect("the protocol checks ranges").keep();
     let out = Shared::made(p, n, |p, out| {
         let (x, y, added) = (x.slices(), y.slices(), added.slices());
         let [x, y] = [Operand::once(&x), Operand::once(&y)];
@@ -336,7 +336,7 @@ fn checked_after(
 }
 
 fn opened(p: &mut dyn Protocol, bits: &Bits) -> Result<Vec<bool>> {
-    let plane = p.reveal_bits(bits, Recipient::All)?.expect("all learn it");
+    let plane = p.reveal_bits(bits, Recipient::All)?.expect("opened to all");
     Ok((0..bits.len())
         .map(|i| super::bit(&plane, i) == 1)
         .collect())
@@ -369,7 +369,7 @@ pub fn products(protocol: &str, rounds: u64, seed: u64) {
         );
         assert!(
             !passed || case.is(words),
-            "{:?} {:?} is missed",
+            "{:?} {:?} is accepted although it is wrong",
             case.by,
             case.map
         );
@@ -404,7 +404,7 @@ pub fn changes_are_noticed(protocol: &str) {
         },
         |party, kept| match kept.residues.last_mut() {
             Some(residue) if party == 1 => *residue = (*residue + 1) % ((1 << 31) - 1),
-            None if party == 1 => *kept.rest.last_mut().expect("dropped bits") ^= 1,
+            None if party == 1 => *kept.rest.last_mut().expect("bits were dropped") ^= 1,
             _ => (),
         },
     ];

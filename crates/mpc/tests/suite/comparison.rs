@@ -6,7 +6,8 @@ fn signs(protocol: &str, x: &[u64], width: usize) -> Vec<u64> {
     agreed(run(protocol, usual_parties(protocol), |p| {
         let x = Shared::input(p, 0, x)?;
         let sign = p.sign(&x.slices(), width)?;
-        Ok(p.reveal_bits(&sign, Recipient::All)?.expect("all learn it"))
+        Ok(p.reveal_bits(&sign, Recipient::All)?
+            .expect("opened to all"))
     }))
 }
 
@@ -54,7 +55,8 @@ pub fn zeros(protocol: &str) {
         let found = agreed(run(protocol, usual_parties(protocol), |p| {
             let x = Shared::input(p, 0, &x)?;
             let zero = p.equal_zero(&x.slices(), width as usize)?;
-            Ok(p.reveal_bits(&zero, Recipient::All)?.expect("all learn it"))
+            Ok(p.reveal_bits(&zero, Recipient::All)?
+                .expect("opened to all"))
         }));
         for (i, x) in x.iter().enumerate() {
             assert_eq!(

@@ -6,7 +6,7 @@ use mpc::{Bits, Cost, Protocol, Result};
 use testkit::{Shared, run, usual_parties};
 
 fn perform(p: &mut dyn Protocol, composition: Composition) -> Result<()> {
-    let size = |n: u64| usize::try_from(n).expect("a test's size");
+    let size = |n: u64| usize::try_from(n).expect("the size fits in usize");
     let (Composition::Less { n, .. }
     | Composition::IsZero { n, .. }
     | Composition::Divide { n, .. }
@@ -128,7 +128,7 @@ fn check(protocol: &str, compositions: &[Composition], exactly: bool, rounds_too
     });
     for (at, composition) in compositions.iter().enumerate() {
         let parties = || results.iter().map(|costs| &costs[at]);
-        let declared = parties().next().expect("a party").0;
+        let declared = parties().next().expect("at least one party").0;
         let rounds = parties().map(|(_, spent, _)| spent.rounds).max();
         let bits: u64 = parties().map(|(_, spent, _)| spent.bits).sum();
         let messages: u64 = parties().map(|(_, _, messages)| messages).sum();

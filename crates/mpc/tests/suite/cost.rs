@@ -8,7 +8,7 @@ use mpc::{
 use testkit::{Shared, run, usual_parties};
 
 pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {
-    let size = |n: u64| usize::try_from(n).expect("a test's size");
+    let size = |n: u64| usize::try_from(n).expect("the size fits in usize");
     let out = |p: &mut dyn Protocol, n: u64| Shared::zeros(p, size(n));
     let (Operation::Share { n }
     | Operation::Reveal { n, .. }
@@ -127,8 +127,9 @@ fn product(n: u64, truncate: Option<Shift>) -> Operation {
 }
 
 fn compared() -> [Compared; 7] {
-    let guarded = |width, reach| Compared::guarded(width, reach).expect("a guard");
-    let dropping = |compared: Compared, bits| compared.dropping(bits).expect("few bits");
+    let guarded = |width, reach| Compared::guarded(width, reach).expect("a valid guard");
+    let dropping =
+        |compared: Compared, bits| compared.dropping(bits).expect("the bits can be dropped");
     [
         dropping(Compared::proved(64), 12),
         dropping(Compared::proved(20), 2),
@@ -156,9 +157,9 @@ fn operations(n: u64) -> Vec<Operation> {
         Operation::BitToRing { n },
     ];
     for bits in [1, 16, 33] {
-        let shift = Shift::new(bits).expect("1 to 61 bits");
+        let shift = Shift::new(bits).expect("a valid shift");
         all.push(Operation::Truncate { n, shift });
-        for shift in [shift, shift.of_narrow().expect("few bits")] {
+        for shift in [shift, shift.of_narrow().expect("a valid narrow shift")] {
             all.push(product(n, Some(shift)));
             let [left, right] = [Opening::New(n); 2];
             all.push(Operation::Affine {
@@ -225,7 +226,7 @@ pub fn declared_is_measured(protocol: &str) {
 /// ten bits above them.
 pub fn a_relu_is_as_written(protocol: &str, whole: [u64; 2], guarded: [u64; 2]) {
     const N: u64 = 192 * 64;
-    let few = Compared::guarded(24, 10).expect("a guard");
+    let few = Compared::guarded(24, 10).expect("a valid guard");
     for (compared, [bits, rounds]) in [(Compared::proved(64), whole), (few, guarded)] {
         let operation = Operation::Rectify { n: N, compared };
         check(protocol, &[operation], true, true);
@@ -253,7 +254,7 @@ fn check(protocol: &str, operations: &[Operation], exactly: bool, rounds_too: bo
     });
     for (at, operation) in operations.iter().enumerate() {
         let parties = || results.iter().map(|costs| &costs[at]);
-        let declared = parties().next().expect("a party").0;
+        let declared = parties().next().expect("at least one party").0;
         let rounds = parties().map(|(_, spent, _)| spent.rounds).max();
         let bits: u64 = parties().map(|(_, spent, _)| spent.bits).sum();
         let messages: u64 = parties().map(|(_, _, messages)| messages).sum();

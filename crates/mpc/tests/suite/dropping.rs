@@ -23,7 +23,7 @@ const WIDTHS: [(usize, u32); 8] = [
 
 fn dropping(width: usize, dropped: u32) -> Compared {
     let compared = Compared::proved(width).dropping(dropped);
-    compared.expect("four bits are left")
+    compared.expect("at least four bits remain")
 }
 
 /// Returns numbers around zero, around multiples of 2^dropped, at both ends of the width, below
@@ -140,7 +140,7 @@ pub fn the_bound_is_reached(protocol: &str) {
         ("replicated", _) | (_, 2) => wanted(2, DROPPED),
         (_, 3) => wanted(3, DROPPED - 1),
         (_, 5) => wanted(5, DROPPED - 2),
-        (_, parties) => panic!("{parties} parties"),
+        (_, parties) => panic!("unexpected number of parties: {parties}"),
     };
     assert_eq!(greatest, wanted);
 }

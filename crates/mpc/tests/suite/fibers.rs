@@ -186,7 +186,9 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
         let values = match made {
             Made::Words(words) => words.open(p)?,
             Made::Bits(bits) => {
-                let planes = p.reveal_bits(&bits, Recipient::All)?.expect("all learn it");
+                let planes = p
+                    .reveal_bits(&bits, Recipient::All)?
+                    .expect("opened to all");
                 let planes: Vec<&[u64]> = planes.chunks(words_of(n)).collect();
                 let word = |at: usize| {
                     let bits = planes.iter().enumerate();
@@ -204,8 +206,8 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
 pub fn rounds_are_shared(protocol: &str) {
     // With this many, roles are rotated. Without rotation, some chains are shorter by one.
     let (n, many) = (192, 1536);
-    let shift = Shift::new(16).expect("1 to 61 bits");
-    let compared = Compared::guarded(24, 10).expect("a guard");
+    let shift = Shift::new(16).expect("a valid shift");
+    let compared = Compared::guarded(24, 10).expect("a valid guard");
     let product = |truncate| Operation::Bilinear {
         left: Opening::New(n),
         right: Opening::New(n),
@@ -272,7 +274,7 @@ fn check(protocol: &str, operations: &[Operation]) {
             .iter()
             .map(|(_, spent)| spent.rounds)
             .max()
-            .expect("a party"),
+            .expect("at least one party"),
         bits: spent.iter().map(|(_, spent)| spent.bits).sum(),
     };
     assert_eq!(measured, spent[0].0, "{operations:?} of {protocol}");
@@ -347,7 +349,7 @@ pub fn owned(protocol: &str) {
         Ok(rounds)
     });
     // The rounds of one fiber. After sharing, parties have taken different numbers of rounds.
-    let rounds = told.into_iter().max().expect("a party");
+    let rounds = told.into_iter().max().expect("at least one party");
     assert!((2..=3).contains(&rounds), "{rounds} of {protocol}");
 }
 
@@ -375,7 +377,7 @@ pub fn panics(protocol: &str) {
                     all(p, who.map(fiber).into())
                 }
             }));
-            let panicked = panicked.expect_err("it goes on with the panic");
+            let panicked = panicked.expect_err("the panic is propagated");
             // The party has its state again.
             let parties = p.channel().parties();
             Ok((

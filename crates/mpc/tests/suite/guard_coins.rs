@@ -59,7 +59,7 @@ fn fit(protocol: &str, layers: &[Vec<u64>], reach: u32) -> Vec<u64> {
                 tally = p.rectify(&shared.slices(), None, compared, out)?;
                 Ok(())
             })?;
-            Ok(tally.expect("a guard"))
+            Ok(tally.expect("the ReLU is guarded"))
         });
         let tallies = tallies.collect::<Result<Vec<Tally>>>()?;
         judged(p, &tallies)
@@ -68,7 +68,7 @@ fn fit(protocol: &str, layers: &[Vec<u64>], reach: u32) -> Vec<u64> {
 
 fn judged(p: &mut dyn Protocol, tallies: &[Tally]) -> Result<Vec<u64>> {
     let fit = p.in_range(&tallies.iter().collect::<Vec<_>>())?;
-    let plane = p.reveal_bits(&fit, Recipient::All)?.expect("all learn it");
+    let plane = p.reveal_bits(&fit, Recipient::All)?.expect("opened to all");
     Ok((0..=tallies.len()).map(|at| bit(&plane, at)).collect())
 }
 
@@ -108,7 +108,7 @@ pub fn numbers_do_not_cancel(protocol: &str) {
         let found = fit(protocol, &layers, reach);
         let wanted: Vec<u64> = (0..layers.len()).map(|at| u64::from(at >= wrong)).collect();
         assert_eq!(found[..layers.len()], wanted, "reach {reach}");
-        assert_eq!(found[layers.len()], 0, "reach {reach}: all together");
+        assert_eq!(found[layers.len()], 0, "reach {reach}: all layers together");
     }
 }
 

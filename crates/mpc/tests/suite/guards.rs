@@ -108,7 +108,7 @@ fn compared(
             }];
             let shift = Shift::new(F).filter(|_| !by.is_narrow());
             let narrow = || Shift::new(F).and_then(Shift::of_narrow);
-            let shift = shift.or_else(narrow).expect("1 to 61 bits");
+            let shift = shift.or_else(narrow).expect("a valid shift");
             p.rectified_affine(
                 &Affine {
                     terms: &terms,
@@ -139,9 +139,9 @@ fn revealed(protocol: &str, by: By, layers: &[Vec<i64>], reach: u32) -> (Vec<Str
                 reach,
             )?);
         }
-        let last = last.expect("a layer");
+        let last = last.expect("at least one layer");
         let (words, failed) = guards::reveal(p, &last.slices(), Recipient::All, &flags)?;
-        Ok((failed, words.expect("all learn it")))
+        Ok((failed, words.expect("opened to all")))
     }))
 }
 
@@ -195,7 +195,10 @@ pub fn boundaries(protocol: &str) {
             .map(|at| format!("layer {}", 2 * at))
             .collect();
         assert_eq!(failed, wanted, "{by:?}");
-        assert!(words.iter().all(|word| *word == 0), "{by:?}: no result");
+        assert!(
+            words.iter().all(|word| *word == 0),
+            "{by:?}: a result was revealed"
+        );
     }
 }
 
@@ -350,7 +353,7 @@ pub fn flags_without_an_answer_say_why(protocol: &str) {
             guards::bits(p, &flags).map(drop),
         ];
         for each in told {
-            let said = each.expect_err("there is no answer").to_string();
+            let said = each.expect_err("the reveal fails").to_string();
             assert!(said.contains("the checks of \"lost\" ended"), "{said}");
             assert!(said.ends_with("a link broke"), "{said}");
         }

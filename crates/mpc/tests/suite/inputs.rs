@@ -15,7 +15,7 @@ pub fn shares_and_reveals(protocol: &str) {
                 assert_eq!(
                     one.is_some(),
                     p.party() == n % parties,
-                    "only the recipient learns it"
+                    "the recipient alone must receive the value"
                 );
                 assert!(one.is_none_or(|one| one == all));
                 Ok(all)
@@ -48,10 +48,13 @@ pub fn bits(protocol: &str) {
                 let mut x =
                     p.share_bits(owner, (p.party() == owner).then_some(&planes), width, n)?;
                 let y = p.share_bits(0, (p.party() == 0).then_some(&planes), width, n)?;
-                let opened = p.reveal_bits(&x, Recipient::All)?.expect("all learn it");
+                let opened = p.reveal_bits(&x, Recipient::All)?.expect("opened to all");
                 x.xor_assign(&y);
-                let zero = p.reveal_bits(&x, Recipient::All)?.expect("all learn it");
-                assert!((0..n).all(|i| bit(&zero, i) == 0), "a value XOR itself");
+                let zero = p.reveal_bits(&x, Recipient::All)?.expect("opened to all");
+                assert!(
+                    (0..n).all(|i| bit(&zero, i) == 0),
+                    "a value XOR itself is not zero"
+                );
                 Ok(opened)
             });
             assert_eq!(specified(agreed(opened), n), specified(planes, n));

@@ -174,7 +174,7 @@ pub fn comparisons(protocol: &str) {
             );
             let (less, zero) = (integers::less(p, &x, &y)?, integers::is_zero(p, &x)?);
             let all = Bits::stack(&[&less, &zero]);
-            Ok(p.reveal_bits(&all, Recipient::All)?.expect("all learn it"))
+            Ok(p.reveal_bits(&all, Recipient::All)?.expect("opened to all"))
         }));
         let (less, zero) = found.split_at(pairs.len().div_ceil(64));
         for (at, (x, y)) in pairs.iter().enumerate() {

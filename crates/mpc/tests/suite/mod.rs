@@ -33,10 +33,10 @@ pub fn values(bits: u32, random: usize, seed: u64) -> Vec<u64> {
 
 /// Asserts that all parties found the same result, and returns it.
 pub fn agreed<T: PartialEq>(mut results: Vec<T>) -> T {
-    let last = results.pop().expect("a result");
+    let last = results.pop().expect("at least one result");
     assert!(
         results.iter().all(|other| *other == last),
-        "all parties open the same"
+        "the parties opened different values"
     );
     last
 }

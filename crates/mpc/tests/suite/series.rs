@@ -63,7 +63,7 @@ fn check(protocol: &str, n: u32, lengths: &[usize]) {
         let all = remainder.iter().zip(places);
         all.map(|(c, bits)| word(*c, bits)).collect()
     });
-    let series = Series::new(ARGUMENT, words.collect()).expect("of the right form");
+    let series = Series::new(ARGUMENT, words.collect()).expect("the series is valid");
     let found = agreed(run(protocol, usual_parties(protocol), |p| {
         let x = Shared::input(p, 0, &x)?;
         Shared::made(p, x.0[0].len(), |p, out| {

@@ -121,9 +121,14 @@ pub fn drift(
             x.bilinear(p, &Bilinear::Elementwise { n }, &one, Shift::new(f))?
         }
     };
-    let found = p.reveal(&found.slices(), Recipient::All)?.expect("all");
+    let found = p
+        .reveal(&found.slices(), Recipient::All)?
+        .expect("opened to all");
     let ups = found.iter().map(|y| y.wrapping_sub(whole as u64));
-    assert!(ups.clone().all(|up| up <= 1), "{whole} or one more");
+    assert!(
+        ups.clone().all(|up| up <= 1),
+        "truncation differs from {whole} by more than one"
+    );
     let mean = ups.sum::<u64>() as f64 / n as f64 - dropped as f64 / (1_u64 << f) as f64;
     Ok(mean.abs() / (0.5 / (n as f64).sqrt()))
 }

@@ -26,7 +26,7 @@ fn convolution(groups: usize, channels: usize, side: usize) -> Bilinear {
 
 /// Returns the bytes that this party's source has sent so far.
 fn sent(p: &mut dyn Protocol) -> u64 {
-    let correlated = p.correlated().expect("additive sharing");
+    let correlated = p.correlated().expect("additive sharing uses correlations");
     correlated.reading().payload_bytes
 }
 

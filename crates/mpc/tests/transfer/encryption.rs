@@ -120,7 +120,7 @@ fn numbers_that_are_no_residues_are_noticed() {
     for message in MESSAGES {
         let all = vec![u64::MAX; message.words()];
         let mut last = message.taken();
-        *last.last_mut().expect("no message is empty") = u64::MAX;
+        *last.last_mut().expect("the message is not empty") = u64::MAX;
         for bad in [all, last] {
             let errors = session(LONG).beside(Then::Stays, |mesh| instead(mesh, message, &[bad]));
             assert_blamed(&errors, &format!("\"{}\"", message.step()));
@@ -163,8 +163,8 @@ fn who_multiplies_less_than_the_others_is_named() {
     ] {
         let session = session(timeout);
         let errors = session.beside(then, |mesh| {
-            let mut protocol = session.open(mesh).expect("all set up");
-            multiply(&mut *protocol).expect("all multiply once");
+            let mut protocol = session.open(mesh).expect("the set-up succeeds");
+            multiply(&mut *protocol).expect("the product succeeds");
         });
         assert_blamed(&errors, why);
     }

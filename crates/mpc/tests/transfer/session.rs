@@ -58,7 +58,7 @@ impl Session {
                     scope.spawn(move || {
                         self.open(&mesh)
                             .and_then(|mut protocol| (self.program)(&mut *protocol))
-                            .expect_err("somebody failed")
+                            .expect_err("the party fails")
                     })
                 })
                 .collect();

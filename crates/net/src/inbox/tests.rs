@@ -94,11 +94,19 @@ fn what_nobody_waits_for_is_read_and_long_messages_are_read_elsewhere() {
         let me = thread::current().id();
         for _ in 0..10 {
             feed.send(frame(Kind::Data, 0, 1)).unwrap();
-            assert_ne!(read_by.recv().unwrap(), me, "nobody waited");
+            assert_ne!(
+                read_by.recv().unwrap(),
+                me,
+                "this thread read a message that it did not wait for"
+            );
             message(inbox, 0, 1);
             feed.send(frame(Kind::Data, 0, 1 << 14)).unwrap();
             message(inbox, 0, 1 << 14);
-            assert_ne!(read_by.recv().unwrap(), me, "it is long");
+            assert_ne!(
+                read_by.recv().unwrap(),
+                me,
+                "this thread read a long message"
+            );
         }
     });
 }
@@ -171,7 +179,7 @@ fn an_end_and_an_abort_reach_who_waits_and_who_does_not() {
             match inbox.take(1, 0, 1).unwrap() {
                 Arrival::Ended(end) => break end,
                 Arrival::Nothing => {}
-                Arrival::Message(_) => panic!("nothing was sent"),
+                Arrival::Message(_) => panic!("a message arrived although none was sent"),
             }
         };
         assert_eq!(gone, End::Died("it is gone".into()));

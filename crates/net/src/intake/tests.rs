@@ -177,7 +177,7 @@ fn pieces_that_were_not_signed_are_refused_and_have_an_end() {
         }
         send(&mut stream, &other).unwrap();
         let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
-            panic!("taken");
+            panic!("the submission was accepted");
         };
         let what = if attempt < 2 { "its vector" } else { "a seed" };
         assert_eq!(
@@ -242,7 +242,7 @@ fn unfinished_submissions_are_counted() {
     }
     raw.reason("its connection ended in the middle of a submission");
     let Reply::Refusal(reason) = raw.offer(&mut raw.connect(), &pieces()).unwrap() else {
-        panic!("wanted");
+        panic!("the offer was accepted");
     };
     assert!(reason.contains("has begun 4 submissions"), "{reason}");
 }
@@ -285,7 +285,7 @@ fn only_the_client_signs_for_itself() {
         };
         offer.write(&mut stream).unwrap();
         let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
-            panic!("wanted");
+            panic!("the offer was accepted");
         };
         assert!(
             reason.contains("is not signed by the key of client 0"),
@@ -320,7 +320,7 @@ fn who_keeps_rests_wants_none_without_tickets_of_both_others() {
         };
         offer.write(&mut stream).unwrap();
         let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
-            panic!("wanted");
+            panic!("the offer was accepted");
         };
         assert!(reason.contains("has no tickets"), "{reason}");
     }
@@ -495,7 +495,7 @@ fn strangers_and_garbage_do_not_disturb() {
         // More than a connection holds of the announced data.
         stream.write_all(&vec![0; 1 << 24]).unwrap();
         let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
-            panic!("answered");
+            panic!("the garbage was not refused");
         };
         assert_eq!(
             reason,

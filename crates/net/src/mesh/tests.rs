@@ -66,7 +66,11 @@ fn whoever_looks_up_knows_of_a_peer_that_has_died() {
     let mut channel = mesh.channel(0);
     assert_eq!(channel.look(), Ok(()));
     inbox.deliver(1, control(Kind::Goodbye, "end", Vec::new()));
-    assert_eq!(channel.look(), Ok(()), "it has finished in order");
+    assert_eq!(
+        channel.look(),
+        Ok(()),
+        "the end of a peer was reported as an error"
+    );
     let (mesh, inbox) = self::mesh();
     let mut channel = mesh.channel(0);
     inbox.ended(1, "it died".into());

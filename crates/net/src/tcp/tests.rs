@@ -221,10 +221,14 @@ fn flood(first: &[u8], ends: impl Fn(&Mesh) -> Error + Sync) -> Error {
         let error = ends(mesh);
         let until = Instant::now() + Duration::from_secs(60);
         while !cut.load(Ordering::Relaxed) && Instant::now() < until {
-            assert_eq!(mesh.shared.inbox.queued(1), 0, "what comes is dropped");
+            assert_eq!(
+                mesh.shared.inbox.queued(1),
+                0,
+                "frames were kept after the end"
+            );
             thread::sleep(Duration::from_millis(1));
         }
-        assert!(cut.load(Ordering::Relaxed), "the link is cut");
+        assert!(cut.load(Ordering::Relaxed), "the link was not cut");
         Err(error)
     };
     beside(Duration::from_secs(60), honest, |to_first| {
@@ -233,7 +237,7 @@ fn flood(first: &[u8], ends: impl Fn(&Mesh) -> Error + Sync) -> Error {
         more.resize(more.len() + (8 << 17), 1);
         let mut sent = to_first.write_all(first).map(|()| 0);
         while let Ok(bytes) = sent {
-            assert!(bytes < FLOOD, "{bytes} bytes were taken");
+            assert!(bytes < FLOOD, "{bytes} bytes were accepted");
             sent = to_first.write_all(&more).map(|()| bytes + more.len());
         }
         cut.store(true, Ordering::Relaxed);

@@ -44,7 +44,7 @@ impl Assembler {
     pub fn add(&mut self, name: &str, rd: u8, rs1: u8, rs2: u8, immediate: i32) {
         let encoding = encodings()
             .find(|encoding| encoding.name == name)
-            .unwrap_or_else(|| panic!("there is no {name}"));
+            .unwrap_or_else(|| panic!("no instruction is named {name}"));
         let (rd, rs2) = match encoding.format {
             Format::S | Format::B => (0, rs2),
             Format::R | Format::Atomic => (rd, rs2),

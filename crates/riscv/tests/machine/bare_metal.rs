@@ -49,15 +49,15 @@ fn bare(code: Assembler) -> Bare {
         executable: false,
     });
     let program = Program::new(CODE, segments);
-    Bare::new(program, TOHOST, Some(DATA..TOHOST), LIMIT).expect("it fits")
+    Bare::new(program, TOHOST, Some(DATA..TOHOST), LIMIT).expect("the program fits")
 }
 
 /// Returns the 64-bit words that a program left, up to the last nonzero one.
 fn left(bare: &mut Bare) -> Vec<u64> {
-    let text = bare.signature().expect("it has one");
+    let text = bare.signature().expect("the program has a signature");
     let halves: Vec<u64> = text
         .lines()
-        .map(|line| u64::from_str_radix(line, 16).expect("it is a number"))
+        .map(|line| u64::from_str_radix(line, 16).expect("a hexadecimal number"))
         .collect();
     assert_eq!(halves.len(), 64);
     let mut words: Vec<u64> = halves.chunks(2).map(|two| two[1] << 32 | two[0]).collect();
@@ -319,7 +319,7 @@ fn a_file_names_where_it_ends_and_what_it_leaves() {
         ("begin_signature", results),
         ("end_signature", results + 8),
     ];
-    let mut bare = Bare::parse(&elf(code, &all), LIMIT).expect("it is a program");
+    let mut bare = Bare::parse(&elf(code, &all), LIMIT).expect("the file is a program");
     assert_eq!(bare.run(), Ok(1));
     assert_eq!(bare.signature().as_deref(), Ok("00000013\n00000003\n"));
 

@@ -27,16 +27,16 @@ const SIZE: usize = 32;
 type Left = Vec<u64>;
 
 fn machine<W: Words>(words: W, program: &Program, data: &[W::Word]) -> Machine<W> {
-    let mut machine = Machine::new(words, program, 1 << 16).expect("it fits");
+    let mut machine = Machine::new(words, program, 1 << 16).expect("the program fits");
     machine
         .memory
         .map(DATA, vec![0; SIZE], true)
-        .expect("nothing is there");
+        .expect("the region is free");
     for (at, word) in (0..).zip(data) {
         machine
             .memory
             .store(&machine.words, DATA + 8 * at, 8, word)
-            .expect("it is mapped");
+            .expect("the address is mapped");
     }
     machine
 }
@@ -45,7 +45,7 @@ fn left<W: Words>(machine: &mut Machine<W>) -> Vec<W::Word> {
     let mut left = vec![machine.register(A0.into()).clone()];
     for at in 0..SIZE as u64 / 8 {
         let word = machine.memory.load(&mut machine.words, DATA + 8 * at, 8);
-        left.push(word.expect("it is mapped"));
+        left.push(word.expect("the address is mapped"));
     }
     left
 }
@@ -55,7 +55,7 @@ fn plainly(program: &Program, values: &[u64]) -> Left {
     let mut machine = machine(Plain, program, values);
     machine
         .call(CODE, &[values[0], DATA])
-        .expect("it comes to its end");
+        .expect("the program ends");
     left(&mut machine)
 }
 
@@ -69,13 +69,13 @@ fn secretly(protocol: &str, program: &Program, values: &[u64]) -> Vec<Result<Lef
             return Ok(Err(fault));
         }
         let opened = reveal(p, &left(&mut machine), Recipient::All)?;
-        Ok(Ok(opened.expect("all learn it")))
+        Ok(Ok(opened.expect("opened to all")))
     })
 }
 
 fn refused(program: &Program) -> Fault {
     let mut faults = secretly("plain", program, &[1, 2]);
-    faults.swap_remove(0).expect_err("it is refused")
+    faults.swap_remove(0).expect_err("the program is refused")
 }
 
 /// Builds a program with a branch that is taken if a0 is 0.
@@ -232,7 +232,7 @@ fn bounds_and_labels_are_said_on_sides() {
         for (first, second, left) in [(0, 3, 6), (0, 1, 2), (1, u64::MAX, 1), (9, 1 << 40, 9)] {
             let values = [first, second, 5, 77];
             for found in secretly(protocol, &program, &values) {
-                let found = found.expect("it is answered");
+                let found = found.expect("the program is accepted");
                 assert_eq!(found[3], left, "{protocol} {first} {second}");
                 assert_eq!(found[2], second, "{protocol} {first} {second}");
             }
@@ -254,11 +254,11 @@ fn labels_of_sides_end_where_they_meet() {
         let word = share(p, 0, own, 1)?.swap_remove(0);
         let mut machine = machine(Secret, &program, &[]);
         let written = machine.memory.write(DATA + 8, b"hashes");
-        written.expect("it is mapped");
+        written.expect("the address is mapped");
         let result = machine.call(CODE, &[word, Word::Public(DATA)]);
         assert_eq!(machine.labels(), ["hashes"]);
         assert!(machine.whereabouts() < LABELS);
-        let result = result.expect("it comes to its end");
+        let result = result.expect("the program ends");
         assert_eq!(reveal(p, &[result], Recipient::All)?, Some(vec![7]));
         Ok(())
     });
@@ -348,10 +348,17 @@ fn a_branch_is_opened_where_that_was_asked_for() {
         machine.open_branches(branch..branch + 4);
         machine.set_register(A0.into(), word);
         let mut bits = Vec::new();
-        while machine.run(Some(0)).expect("nothing is wrong") == Stop::Branch {
+        while machine
+            .run(Some(0))
+            .expect("the program runs without a fault")
+            == Stop::Branch
+        {
             assert_eq!(machine.pc(), branch);
-            let bit = machine.asked().expect("it stopped for that").clone();
-            let opened = reveal(p, &[bit], Recipient::All)?.expect("all learn it")[0];
+            let bit = machine
+                .asked()
+                .expect("the machine stopped at a branch")
+                .clone();
+            let opened = reveal(p, &[bit], Recipient::All)?.expect("opened to all")[0];
             bits.push(opened);
             machine.answer(opened == 1);
         }

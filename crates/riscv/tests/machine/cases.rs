@@ -47,7 +47,7 @@ impl Case {
     }
 
     fn program(&self) -> Program {
-        Program::parse(self.file).expect("it was compiled for this")
+        Program::parse(self.file).expect("the file is a program")
     }
 
     /// Returns what the program writes on plain files.
@@ -59,36 +59,41 @@ impl Case {
     /// Returns what the program writes on files of the given words. Nothing is opened meanwhile.
     pub fn written<W: Words>(&self, words: W, given: &[Vec<W::Word>]) -> Vec<W::Word> {
         let program = self.program();
-        let mut machine = Machine::new(words, &program, LIMIT).expect("it fits");
+        let mut machine = Machine::new(words, &program, LIMIT).expect("the program fits");
         let mut files: Vec<File<W::Word>> = Vec::new();
         for ((name, bytes, values), given) in self.inputs.iter().zip(given) {
             let (size, mut content) = (bytes * values.len() as u64, Memory::new());
             content
                 .map(0, vec![0; size as usize], true)
-                .expect("it fits");
+                .expect("the content fits");
             for (at, word) in (0..).step_by(*bytes as usize).zip(given) {
                 let stored = content.store(&machine.words, at, *bytes, word);
-                stored.expect("it is mapped");
+                stored.expect("the address is mapped");
             }
             files.push(File::input(name, content, size));
         }
-        files.push(File::output(self.output.0).expect("it is empty"));
-        start::begin(&mut machine, &program, &self.arguments()).expect("it fits");
-        let mut system = System::new(&mut machine.memory, &program, files).expect("it fits");
+        files.push(File::output(self.output.0).expect("an empty file fits"));
+        start::begin(&mut machine, &program, &self.arguments()).expect("the arguments fit");
+        let mut system = System::new(&mut machine.memory, &program, files).expect("the heap fits");
         loop {
             assert_eq!(machine.run(None), Ok(Stop::Call));
-            match system.answer(&mut machine).expect("nothing is wrong") {
+            match system
+                .answer(&mut machine)
+                .expect("the system call succeeds")
+            {
                 Answer::Goes => {}
                 Answer::Ended(status) => {
                     assert_eq!(status, 0);
                     break;
                 }
-                Answer::Opens(_) => panic!("nothing is opened"),
+                Answer::Opens(_) => panic!("the program opens a value"),
             }
         }
-        let written = system.file(self.output.0).expect("it was made");
+        let written = system
+            .file(self.output.0)
+            .expect("the program wrote the file");
         let elements = written.elements(&mut machine.words, self.output.1);
-        elements.expect("it was mapped")
+        elements.expect("the content is readable")
     }
 
     /// Returns the opened output on secret files, which alternate between two owners, except for
@@ -134,7 +139,7 @@ impl Case {
             let before = p.channel().meter().totals();
             let outcome = run_program(p, &asked)?;
             assert_eq!(outcome.status, 0);
-            let values = outcome.outputs[0].values().expect("all learn it").to_vec();
+            let values = outcome.outputs[0].values().expect("opened to all").to_vec();
             let after = p.channel().meter().totals();
             Ok(Told {
                 values,
@@ -148,7 +153,7 @@ impl Case {
             rounds: all.rounds.max(told.rounds),
             bytes: all.bytes.max(told.bytes),
         });
-        most.expect("there are parties")
+        most.expect("at least one party")
     }
 
     pub fn is(&self, expected: &[u64], protocols: &[&str], public: &[&str]) {
@@ -177,7 +182,7 @@ pub fn bytes(text: &[u8]) -> Vec<u64> {
 }
 
 pub fn hexadecimal(text: &str) -> Vec<u64> {
-    let byte = |at| u64::from_str_radix(&text[at..at + 2], 16).expect("two digits");
+    let byte = |at| u64::from_str_radix(&text[at..at + 2], 16).expect("two hexadecimal digits");
     (0..text.len()).step_by(2).map(byte).collect()
 }
 

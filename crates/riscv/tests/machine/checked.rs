@@ -44,9 +44,9 @@ struct Case {
 }
 
 fn of(words: &mut Secret, function: FloatFunction, operands: [&Word; 3]) -> Word {
-    let nearest = ieee::rounding(0).expect("it is the first");
+    let nearest = ieee::rounding(0).expect("0 is a rounding mode");
     let computed = fixed::compute(words, operation(Double, function), nearest, operands);
-    computed.expect("all have a fixed point")
+    computed.expect("the operation is supported")
 }
 
 fn two(words: &mut Secret, function: FloatFunction, given: &[Word]) -> Word {
@@ -371,11 +371,11 @@ fn said() -> Vec<Case> {
         Case {
             name: "range of a double",
             compute: |words, given| {
-                let (word, _) = words.fixed(&given[0], 8).expect("it is one");
-                let said = Range::of(0.5, 4.0).expect("it is one");
+                let (word, _) = words.fixed(&given[0], 8).expect("a fixed-point word");
+                let said = Range::of(0.5, 4.0).expect("the range is valid");
                 let real = Real::of_scale(8, 16);
                 let bounded = fixed::bounded(words, &word, real, said);
-                bounded.expect("it lies there")
+                bounded.expect("the ranges overlap")
             },
             fits: (vec![usual(1 << 15)], 0.5),
             beyond: vec![
@@ -412,7 +412,7 @@ fn given(p: &mut dyn Protocol, all: &[Given]) -> Vec<Word> {
         })
         .collect();
     let own = (p.party() == 0).then_some(words.as_slice());
-    let shared = share(p, 0, own, words.len()).expect("the links hold");
+    let shared = share(p, 0, own, words.len()).expect("no party fails");
     let word = |(given, word): (&Given, Word)| match given {
         Float(_, scale) => Secret.float(&word, Real::of_scale(8, *scale)),
         Integer(_) => word,
@@ -426,7 +426,7 @@ fn name(claim: Claim) -> String {
 }
 
 fn settled(p: &mut dyn Protocol, left: &[(&[Word], Fate)]) -> Settled {
-    settle_checked(p, left, true, Some(&name)).expect("the links hold")
+    settle_checked(p, left, true, Some(&name)).expect("no party fails")
 }
 
 fn is_integer(word: &Word) -> bool {
@@ -447,7 +447,7 @@ fn what_stays_in_range_is_right() {
             let are_integers: Vec<bool> = words.iter().map(is_integer).collect();
             let settled = settled(p, &[(&words, Fate::Opened(Recipient::All))]);
             assert_eq!(settled.failed, [""; 0], "{protocol}");
-            let values = settled.learned[0].values().expect("all learn it").to_vec();
+            let values = settled.learned[0].values().expect("opened to all").to_vec();
             Ok((values, are_integers))
         });
         for (values, are_integers) in found {
@@ -583,7 +583,7 @@ fn checks_take_rounds_before_an_opening_alone() {
                 for is_checked in [false, true] {
                     let _watch = Watch::begin(is_checked);
                     let given = given(p, &[usual(1 << 16), Integer(3), Integer(1 << 44)]);
-                    let known = Real::within(8, Range::of(0.5, 1.0).expect("it is one"));
+                    let known = Real::within(8, Range::of(0.5, 1.0).expect("the range is valid"));
                     let known = Secret.float(&given[2], known);
                     let last = [chain(&mut Secret, [&given[0], &given[1], &known])];
                     // All parties have reached this point.

@@ -14,25 +14,25 @@ const DATA: u64 = 0x1000_0000;
 const COUNT: usize = 4;
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../../programs/choices.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/choices.elf")).expect("the file is a program")
 }
 
 /// Calls a function with a word and the address of data. Returns its result and the data, or the
 /// reason why it stopped.
 fn called<W: Words>(words: W, function: &str, word: W::Word) -> Result<Vec<W::Word>, String> {
     let program = program();
-    let mut machine = Machine::new(words, &program, 1 << 20).expect("it fits");
+    let mut machine = Machine::new(words, &program, 1 << 20).expect("the program fits");
     machine
         .memory
         .map(DATA, vec![0; 8 * COUNT], true)
-        .expect("nothing is there");
+        .expect("the region is free");
     let address = machine.words.constant(DATA);
-    let function = program.function(function).expect("it is there");
+    let function = program.function(function).expect("the function exists");
     let result = machine.call(function, &[word, address]);
     let mut left = vec![result.map_err(|fault| program.stopped(machine.pc(), "", &fault))?];
     for at in 0..COUNT as u64 {
         let word = machine.memory.load(&mut machine.words, DATA + 8 * at, 8);
-        left.push(word.expect("it is mapped"));
+        left.push(word.expect("the address is mapped"));
     }
     Ok(left)
 }
@@ -44,7 +44,7 @@ fn secretly(protocol: &str, function: &str, value: u64) -> Vec<Result<Vec<u64>, 
         let own = (p.party() == 0).then_some(values.as_slice());
         let word: Word = share(p, 0, own, 1)?.swap_remove(0);
         Ok(match called(Secret, function, word) {
-            Ok(left) => Ok(reveal(p, &left, Recipient::All)?.expect("all learn it")),
+            Ok(left) => Ok(reveal(p, &left, Recipient::All)?.expect("opened to all")),
             Err(message) => Err(message),
         })
     })
@@ -54,7 +54,7 @@ fn secretly(protocol: &str, function: &str, value: u64) -> Vec<Result<Vec<u64>, 
 fn a_tax_of_a_secret_income() {
     for income in [0, 10_000, 10_001, 30_007, 30_008, 50_000, 50_001, u64::MAX] {
         let plain = called(Plain, "tax", income);
-        let parts = &plain.as_ref().expect("it returns")[1..];
+        let parts = &plain.as_ref().expect("the function returns")[1..];
         assert_eq!(parts.iter().sum::<u64>(), income);
         for protocol in ["replicated", "additive_2_dealer"] {
             for found in secretly(protocol, "tax", income) {
@@ -69,10 +69,12 @@ fn what_stops_a_program_is_said_with_the_branch_that_it_is_on_a_side_of() {
     let stopped = |function| {
         let mut messages = secretly("plain", function, 3);
         assert_eq!(messages[0], messages[1]);
-        messages.swap_remove(0).expect_err("it stops")
+        messages
+            .swap_remove(0)
+            .expect_err("the program stops with a fault")
     };
     let program = program();
-    let start = program.function("digits").expect("it is there");
+    let start = program.function("digits").expect("the function exists");
     let message = stopped("digits");
     let loops = ": a loop's exit depends on a secret: bound the loop by a public number, or select one of \
          two values";
@@ -92,15 +94,18 @@ fn what_stops_a_program_is_said_with_the_branch_that_it_is_on_a_side_of() {
 #[test]
 fn where_a_program_stops_is_said_by_function_and_line() {
     let program = program();
-    let digits = program.function("digits").expect("it is there");
+    let digits = program.function("digits").expect("the function exists");
     let place = program.place(digits);
     assert_eq!(place.function.as_deref(), Some("digits"));
-    let line = place.line.expect("it was compiled with lines");
+    let line = place.line.expect("the program has line numbers");
     let text = include_str!("../../programs/choices.c");
     let defined = text
         .lines()
         .position(|line| line.starts_with("uint64_t digits"));
-    assert_eq!(line.number, defined.expect("it is there") as u64 + 1);
+    assert_eq!(
+        line.number,
+        defined.expect("the source defines digits") as u64 + 1
+    );
     assert!(line.source.ends_with("choices.c"), "{line}");
     let fault = riscv::Fault::SecretLoop;
     let said = program.stopped(digits, "", &fault);

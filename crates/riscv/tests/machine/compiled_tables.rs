@@ -11,7 +11,7 @@ use testkit::{Random, run, usual_parties};
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../../programs/tables.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/tables.elf")).expect("the file is a program")
 }
 
 /// Returns the result of a call, or the words at the address that it returns.
@@ -22,26 +22,30 @@ fn called<W: Words>(
     arguments: &[W::Word],
 ) -> Vec<W::Word> {
     let program = program();
-    let mut machine = Machine::new(words, &program, 1 << 20).expect("it fits");
+    let mut machine = Machine::new(words, &program, 1 << 20).expect("the program fits");
     machine
         .memory
         .map(DATA, vec![0; 8 * data.len()], true)
-        .expect("nothing is there");
+        .expect("the region is free");
     for (at, word) in (DATA..).step_by(8).zip(data) {
         machine
             .memory
             .store(&machine.words, at, 8, word)
-            .expect("it is mapped");
+            .expect("the address is mapped");
     }
-    let function = program.function(function).expect("it is there");
-    let result = machine.call(function, arguments).expect("it returns");
-    let counts = program.symbols.object("counts").expect("it is there");
+    let function = program.function(function).expect("the function exists");
+    let result = machine
+        .call(function, arguments)
+        .expect("the function returns");
+    let counts = program.symbols.object("counts").expect("the symbol exists");
     if machine.words.public(&result) != Some(counts.start) {
         return vec![result];
     }
     let count = |at| machine.memory.load(&mut machine.words, at, 2);
     let counts = counts.step_by(2).map(count);
-    counts.map(|count| count.expect("it is there")).collect()
+    counts
+        .map(|count| count.expect("the count is mapped"))
+        .collect()
 }
 
 /// Compares a call on a secret first argument, or on secret words in memory, with a plain one.
@@ -110,7 +114,7 @@ fn counts_of_secret_values() {
 #[test]
 fn an_object_is_found_by_its_name() {
     let symbols = program().symbols;
-    let sorted = symbols.object("sorted").expect("it is there");
+    let sorted = symbols.object("sorted").expect("the symbol exists");
     assert_eq!(sorted.end - sorted.start, 512);
     assert!(symbols.oblivious().contains(&sorted));
     assert_eq!(symbols.oblivious().len(), 3);

@@ -32,7 +32,7 @@ pub fn measured(
 pub fn of_all(told: &[(Cost, Cost, u64)]) -> (Cost, Cost, u64) {
     let most = told.iter().map(|(_, spent, _)| spent.rounds).max();
     let spent = Cost {
-        rounds: most.expect("a party"),
+        rounds: most.expect("at least one party"),
         bits: told.iter().map(|(_, spent, _)| spent.bits).sum(),
     };
     let messages = told.iter().map(|(_, _, messages)| messages).sum();

@@ -46,7 +46,10 @@ fn sent(protocol: &str, bytes: u64, n: usize, public: Option<u64>, work: Work) -
     });
     let rounds = readings.iter().map(|reading| reading.0).max();
     let bytes = readings.iter().map(|reading| reading.1).max();
-    (rounds.expect("a party"), bytes.expect("a party"))
+    (
+        rounds.expect("at least one party"),
+        bytes.expect("at least one party"),
+    )
 }
 
 /// A name, the bytes of the words, a public second operand, the work, and the maximum number of
@@ -232,7 +235,7 @@ fn long_chains_are_trees() {
                 .iter()
                 .copied()
                 .reduce(plain)
-                .expect("there are some");
+                .expect("at least one value");
             let rounds = run(protocol, usual_parties(protocol), |p| {
                 let own = (p.party() == 0).then_some(&values[..]);
                 let words = share_integers(p, 0, own, 64, 8)?;
@@ -240,7 +243,7 @@ fn long_chains_are_trees() {
                 let all = words
                     .into_iter()
                     .reduce(|all, word| join(&mut Secret, &all, &word));
-                let all = [all.expect("there are some")];
+                let all = [all.expect("at least one value")];
                 let opened = reveal(p, &all, Recipient::All)?;
                 assert_eq!(opened, Some(vec![expected]));
                 Ok(p.channel().meter().totals().rounds - before)
@@ -283,7 +286,7 @@ fn chains_of_choices() {
         [least, most].map(|join| {
             let all = words.iter().cloned();
             let all = all.reduce(|all, word| join(w, &all, &word, signs));
-            all.expect("there are some")
+            all.expect("at least one value")
         })
     }
     for signs in [Signs::Signed, Signs::Unsigned] {
@@ -389,7 +392,7 @@ fn kinds_share_rounds() {
                 .iter()
                 .map(|reading| reading.1)
                 .max()
-                .expect("a party");
+                .expect("at least one party");
             let chain = readings[0].0;
             assert!(
                 5 * most <= 6 * chain,

@@ -25,28 +25,32 @@ fn floats_are_moved_and_not_looked_into() {
     for opened in run("replicated", 3, |p| {
         let x = shared(p, 0, Double, &values);
         let narrow = shared(p, 1, Single, &values);
-        let nearest = ieee::rounding(0).expect("it is the first");
+        let nearest = ieee::rounding(0).expect("0 is a rounding mode");
         let mut memory = Memory::new();
         memory
             .map(DATA, vec![0xff; 64], true)
-            .expect("nothing is there");
-        memory.store(&Secret, DATA, 8, &x[0]).expect("it is mapped");
+            .expect("the region is free");
+        memory
+            .store(&Secret, DATA, 8, &x[0])
+            .expect("the address is mapped");
         memory
             .store(&Secret, DATA + 8, 4, &narrow[1])
-            .expect("it is mapped");
+            .expect("the address is mapped");
         memory
             .store(&Secret, DATA + 12, 4, &narrow[2])
-            .expect("it is mapped");
+            .expect("the address is mapped");
         copy_word(&mut memory, DATA, DATA + 16);
         // Two floats of 32 bits are moved as one word of 64, and back.
-        let both = memory.load(&mut Secret, DATA + 8, 8).expect("it is mapped");
+        let both = memory
+            .load(&mut Secret, DATA + 8, 8)
+            .expect("the address is mapped");
         memory
             .store(&Secret, DATA + 24, 8, &both)
-            .expect("it is mapped");
+            .expect("the address is mapped");
         let mut load = |at, bytes| {
             memory
                 .load(&mut Secret, DATA + at, bytes)
-                .expect("it is mapped")
+                .expect("the address is mapped")
         };
         let (copied, low, high) = (load(16, 8), load(24, 4), load(28, 4));
         assert!(Secret.are_one(&copied, &x[0]));
@@ -54,7 +58,8 @@ fn floats_are_moved_and_not_looked_into() {
         assert!(Secret.is_refused(&Secret.less(&copied, &Word::Public(0), Signs::Signed)));
         assert!(!Secret.is_refused(&Secret.add(&copied, &Word::Public(0))));
         let longer = operation(Double, FromFloat(Single));
-        let longer = fixed::compute(&mut Secret, longer, nearest, [&high; 3]).expect("it is one");
+        let longer = fixed::compute(&mut Secret, longer, nearest, [&high; 3])
+            .expect("the conversion is supported");
         for function in [FloatFunction::Classify, FloatFunction::ToBits] {
             let refused = fixed::compute(
                 &mut Secret,
@@ -76,7 +81,7 @@ fn floats_are_moved_and_not_looked_into() {
         let seven = share(p, 0, own, 1)?.swap_remove(0);
         let condition = Secret.less(&seven, &Word::Public(8), Signs::Signed);
         let chosen = Secret.select(&condition, &copied, &Word::Public(3_f64.to_bits()));
-        let fixed = |word: &Word, bytes| Secret.fixed(word, bytes).expect("it is one").0;
+        let fixed = |word: &Word, bytes| Secret.fixed(word, bytes).expect("a fixed-point word").0;
         assert!(Secret.are_one(&fixed(&longer, 8), &fixed(&narrow[2], 4)));
         let moved = self::opened(p, &[copied, low, high, longer]);
         assert!(reveal(p, &[load(0, 4)], Recipient::All).is_err());
@@ -88,12 +93,12 @@ fn floats_are_moved_and_not_looked_into() {
                 let word = Secret.select(&condition, x, y);
                 memory
                     .store(&Secret, DATA + 32, 8, &word)
-                    .expect("it is mapped");
+                    .expect("the address is mapped");
                 for half in [32, 36] {
                     chosen.push(
                         memory
                             .load(&mut Secret, DATA + half, 4)
-                            .expect("it is mapped"),
+                            .expect("the address is mapped"),
                     );
                 }
             }
@@ -135,7 +140,7 @@ fn what_has_no_fixed_point_is_refused() {
     );
     run("plain", 1, |p| {
         let x = shared(p, 0, Double, &[1.0]).swap_remove(0);
-        let nearest = ieee::rounding(0).expect("it is the first");
+        let nearest = ieee::rounding(0).expect("0 is a rounding mode");
         for (function, public) in [
             (Add, 1e12),
             (Multiply, f64::NAN),
@@ -156,29 +161,32 @@ fn what_has_no_fixed_point_is_refused() {
 }
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../../programs/arrays_of_floats.elf")).expect("it is one")
+    Program::parse(include_bytes!("../../programs/arrays_of_floats.elf"))
+        .expect("the file is a program")
 }
 
 /// Calls a function on an array. Returns its integer or float result, and the array afterwards.
 fn called<W: Words>(words: W, name: &str, of: Precision, array: &[W::Word]) -> Vec<W::Word> {
     let program = program();
-    let mut machine = Machine::new(words, &program, 1 << 16).expect("it fits");
+    let mut machine = Machine::new(words, &program, 1 << 16).expect("the program fits");
     let bytes = u64::from(of.bytes());
     let size = vec![0; bytes as usize * array.len()];
     machine
         .memory
         .map(DATA, size, true)
-        .expect("nothing is there");
+        .expect("the region is free");
     for (at, word) in (0..).zip(array) {
         machine
             .memory
             .store(&machine.words, DATA + bytes * at, bytes, word)
-            .expect("it is mapped");
+            .expect("the address is mapped");
     }
     let count = array.len() as u64 / (8 / bytes);
     let arguments = [DATA, count].map(|argument| machine.words.constant(argument));
-    let function = program.function(name).expect("it is there");
-    let result = machine.call(function, &arguments).expect("it returns");
+    let function = program.function(name).expect("the function exists");
+    let result = machine
+        .call(function, &arguments)
+        .expect("the function returns");
     let mut results = vec![machine.float_register(10).clone()];
     if matches!(name, "scaled" | "whole") {
         results[0] = result;
@@ -189,7 +197,7 @@ fn called<W: Words>(words: W, name: &str, of: Precision, array: &[W::Word]) -> V
             machine
                 .memory
                 .load(&mut machine.words, place, bytes)
-                .expect("it is mapped"),
+                .expect("the address is mapped"),
         );
     }
     results

@@ -26,7 +26,7 @@ struct Case {
 }
 
 fn case(value: f64, least: f64, most: f64) -> Case {
-    let range = Range::of(least, most).expect("it is one");
+    let range = Range::of(least, most).expect("the range is valid");
     assert!(range.contains(value));
     Case { value, range }
 }
@@ -73,11 +73,11 @@ fn shared(p: &mut dyn Protocol, owner: usize, of: Precision, cases: &[Case]) -> 
         .collect();
     let encoded = cases.iter().zip(&reals).map(|(case, real)| {
         let word = real.encode(float(case.value, of.bytes()));
-        word.expect("it lies in its range")
+        word.expect("the value is in its range")
     });
     let encoded: Vec<u64> = encoded.collect();
     let own = (p.party() == owner).then_some(encoded.as_slice());
-    let words = share(p, owner, own, cases.len()).expect("the links hold");
+    let words = share(p, owner, own, cases.len()).expect("no party fails");
     let floats = words.iter().zip(&reals);
     floats
         .map(|(word, real)| Secret.float(word, *real))
@@ -85,7 +85,7 @@ fn shared(p: &mut dyn Protocol, owner: usize, of: Precision, cases: &[Case]) -> 
 }
 
 fn compute(of: Precision, function: FloatFunction, words: [&Word; 3]) -> Result<Word, Fault> {
-    let nearest = ieee::rounding(0).expect("it is the first");
+    let nearest = ieee::rounding(0).expect("0 is a rounding mode");
     fixed::compute(&mut Secret, operation(of, function), nearest, words)
 }
 
@@ -232,7 +232,7 @@ fn sums_have_room_whatever_their_length() {
                     }),
                     [word, word, &sum],
                 )
-                .expect("it has room");
+                .expect("the result is in range");
             }
         }
         Ok(opened(p, &[sum]))
@@ -266,24 +266,27 @@ fn comparisons_and_integers_are_right() {
                 for relation in [Comparison::Less, Comparison::LessOrEqual, Comparison::Equal] {
                     words.push(
                         compute(Double, Compare(relation), [&x[a], &x[b], &x[a]])
-                            .expect("they compare"),
+                            .expect("the ranges are comparable"),
                     );
                 }
             }
             for word in &x {
                 words.push(
-                    compute(Double, ToInteger(64, Signs::Signed), [word; 3]).expect("there is one"),
+                    compute(Double, ToInteger(64, Signs::Signed), [word; 3])
+                        .expect("the result is in range"),
                 );
                 words.push(
-                    compute(Double, ToInteger(32, Signs::Signed), [word; 3]).expect("there is one"),
+                    compute(Double, ToInteger(32, Signs::Signed), [word; 3])
+                        .expect("the result is in range"),
                 );
             }
-            let short =
-                compute(Double, FromInteger(64, Signs::Signed), [&whole; 3]).expect("it is one");
-            let square = compute(Double, Multiply, [&short; 3]).expect("it has room");
-            let fourth = compute(Double, Multiply, [&square; 3]).expect("it has room");
+            let short = compute(Double, FromInteger(64, Signs::Signed), [&whole; 3])
+                .expect("the integer is bounded");
+            let square = compute(Double, Multiply, [&short; 3]).expect("the result is in range");
+            let fourth = compute(Double, Multiply, [&square; 3]).expect("the result is in range");
             words.push(
-                compute(Double, ToInteger(64, Signs::Signed), [&square; 3]).expect("there is one"),
+                compute(Double, ToInteger(64, Signs::Signed), [&square; 3])
+                    .expect("the result is in range"),
             );
             let large = compute(Double, ToInteger(64, Signs::Signed), [&fourth; 3]);
             assert_eq!(large.err(), Some(Fault::Beyond(64)));
@@ -324,11 +327,13 @@ fn what_has_no_range_bounds_what_meets_it() {
             ],
         );
         let other = crate::secret_floats::shared(p, 1, Double, &[-2.25]);
-        let sum = compute(Double, Add, [&x[0], &other[0], &x[0]]).expect("there is room");
-        let product = compute(Double, Multiply, [&other[0], &x[0], &x[0]]).expect("there is room");
+        let sum = compute(Double, Add, [&x[0], &other[0], &x[0]]).expect("the result is in range");
+        let product =
+            compute(Double, Multiply, [&other[0], &x[0], &x[0]]).expect("the result is in range");
         let wide = compute(Double, Add, [&x[1], &other[0], &x[0]]);
         assert_eq!(wide.err(), Some(Fault::Wide(50)));
-        let quotient = compute(Double, Divide, [&x[0], &x[2], &x[0]]).expect("there is room");
+        let quotient =
+            compute(Double, Divide, [&x[0], &x[2], &x[0]]).expect("the result is in range");
         let wide = compute(Double, Divide, [&x[1], &x[2], &x[0]]);
         assert_eq!(wide.err(), Some(Fault::Divisor(50)));
         Ok(opened(p, &[sum, product, quotient]))

@@ -14,13 +14,16 @@ use testkit::Random;
 /// processor: `floats.txt` is the output of `floats.elf` there (qemu-riscv64 7.2).
 #[test]
 fn results_and_flags_are_those_of_another_processor() {
-    let program = Program::parse(include_bytes!("../../programs/floats.elf")).expect("it is one");
+    let program =
+        Program::parse(include_bytes!("../../programs/floats.elf")).expect("the file is a program");
     let mut functions = 0;
     for line in include_str!("../../programs/floats.txt").lines() {
-        let (name, digest) = line.split_once(' ').expect("a name and a digest");
-        let mut machine = Machine::new(Plain, &program, 1 << 26).expect("it fits");
-        let function = program.function(name).expect("it is there");
-        let got = machine.call(function, &[]).expect("it returns");
+        let (name, digest) = line
+            .split_once(' ')
+            .expect("the line has a name and a digest");
+        let mut machine = Machine::new(Plain, &program, 1 << 26).expect("the program fits");
+        let function = program.function(name).expect("the function exists");
+        let got = machine.call(function, &[]).expect("the function returns");
         assert_eq!(format!("{got:016x}"), digest, "{name}");
         functions += 1;
     }
@@ -37,7 +40,7 @@ fn of(precision: Precision, function: FloatFunction, operands: [u64; 3]) -> u64 
         precision,
         function,
     };
-    let nearest = ieee::rounding(0).expect("it is the first");
+    let nearest = ieee::rounding(0).expect("0 is a rounding mode");
     ieee::compute(floating, nearest, operands).0
 }
 
@@ -101,7 +104,7 @@ fn results_are_those_of_this_processor() {
 /// Builds a machine that executes these words and then returns.
 fn machine(words: &[u32]) -> Machine<Plain> {
     let file = include_bytes!("../../programs/floats.elf");
-    let mut program = Program::parse(file).expect("it is one");
+    let mut program = Program::parse(file).expect("the file is a program");
     let text = words.iter().chain(&[0x8067]);
     let bytes: Vec<u8> = text.flat_map(|word| word.to_le_bytes()).collect();
     program.entry = 1 << 16;
@@ -112,7 +115,7 @@ fn machine(words: &[u32]) -> Machine<Plain> {
         writable: false,
         executable: true,
     }];
-    Machine::new(Plain, &program, 100).expect("it fits")
+    Machine::new(Plain, &program, 100).expect("the program fits")
 }
 
 #[test]

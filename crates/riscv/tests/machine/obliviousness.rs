@@ -35,11 +35,11 @@ impl Case {
     /// Runs the program and opens its results. If it reaches the limit of instructions, returns the
     /// address of the next one.
     fn run(&self, p: &mut dyn Protocol, words: &[Word], limit: u64) -> Result<Option<u64>> {
-        let mut machine = Machine::new(Secret, &self.program, limit).expect("it fits");
+        let mut machine = Machine::new(Secret, &self.program, limit).expect("the program fits");
         machine
             .memory
             .map(DATA, vec![7; SIZE as usize], true)
-            .expect("nothing is there");
+            .expect("the region is free");
         machine.mark_oblivious(DATA..DATA + SIZE);
         if let Some(range) = &self.opened {
             machine.open_branches(range.clone());
@@ -51,8 +51,11 @@ impl Case {
         loop {
             match machine.run(Some(0)) {
                 Ok(Stop::Branch) => {
-                    let bit = machine.asked().expect("it stopped for that").clone();
-                    let bit = reveal(p, &[bit], Recipient::All)?.expect("all learn it");
+                    let bit = machine
+                        .asked()
+                        .expect("the machine stopped at a branch")
+                        .clone();
+                    let bit = reveal(p, &[bit], Recipient::All)?.expect("opened to all");
                     machine.answer(bit[0] == 1);
                 }
                 Ok(_) => break,
@@ -63,7 +66,7 @@ impl Case {
         let mut left = vec![machine.register(A0.into()).clone()];
         for at in (DATA..DATA + SIZE).step_by(8) {
             let word = machine.memory.load(&mut Secret, at, 8);
-            left.push(word.expect("it is mapped"));
+            left.push(word.expect("the address is mapped"));
         }
         reveal(p, &left, Recipient::All)?;
         Ok(None)
@@ -81,12 +84,12 @@ impl Case {
             let messages = Arc::new(Mutex::new(Vec::new()));
             let (noted, words) = (messages.clone(), share(p, 0, own, 2)?);
             p.channel().set_tap(Box::new(move |sender, step, words| {
-                let mut messages = noted.lock().expect("nobody panicked");
+                let mut messages = noted.lock().expect("no party panicked");
                 messages.push((sender, step.to_owned(), words.len()));
             }));
             self.run(p, &words, 1 << 16)?;
             p.channel().set_tap(Box::new(|_, _, _| {}));
-            let messages = std::mem::take(&mut *messages.lock().expect("nobody panicked"));
+            let messages = std::mem::take(&mut *messages.lock().expect("no party panicked"));
             Ok(Seen {
                 instructions,
                 messages,

@@ -8,31 +8,31 @@ use riscv::{Fault, Machine, Plain, Program, Stop};
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../../programs/arrays.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/arrays.elf")).expect("the file is a program")
 }
 
 fn machine(program: &Program, data: Vec<u8>) -> Machine<Plain> {
-    let mut machine = Machine::new(Plain, program, 1 << 24).expect("it fits");
+    let mut machine = Machine::new(Plain, program, 1 << 24).expect("the program fits");
     machine
         .memory
         .map(DATA, data, true)
-        .expect("nothing is there");
+        .expect("the region is free");
     machine
 }
 
 fn call(name: &str, data: Vec<u8>, count: usize) -> (u64, Vec<u8>) {
     let (program, size) = (program(), data.len() as u64);
     let mut machine = machine(&program, data);
-    let function = program.function(name).expect("it is there");
+    let function = program.function(name).expect("the function exists");
     let result = machine
         .call(function, &[DATA, count as u64])
-        .expect("it returns");
+        .expect("the function returns");
     (
         result,
         machine
             .memory
             .read(DATA, size)
-            .expect("all is public")
+            .expect("the data are public")
             .to_vec(),
     )
 }
@@ -60,7 +60,7 @@ fn functions_over_arrays_give_what_they_say() {
             .iter()
             .map(|value| *value as i64)
             .max()
-            .expect("there are some")
+            .expect("at least one value")
     );
 
     let mut halves: Vec<u32> = values.iter().map(|value| *value as u32).collect();
@@ -95,10 +95,10 @@ fn a_program_asks_the_system_with_its_status() {
 #[test]
 fn a_program_looks_up_and_goes_on() {
     let program = program();
-    let function = program.function("fibonacci").expect("it is there");
-    let with = |limit| Machine::new(Plain, &program, limit).expect("it fits");
+    let function = program.function("fibonacci").expect("the function exists");
+    let with = |limit| Machine::new(Plain, &program, limit).expect("the program fits");
     let mut machine = with(1 << 20);
-    let expected = machine.call(function, &[12]).expect("it returns");
+    let expected = machine.call(function, &[12]).expect("the function returns");
     let all = machine.carried_out();
     assert!(all > 500);
     let mut looking = with(1 << 20);
@@ -121,8 +121,11 @@ fn a_program_looks_up_and_goes_on() {
 fn a_program_that_goes_wrong_says_why() {
     let program = program();
     let fault = |name: &str, arguments: &[u64], limit| {
-        let mut machine = Machine::new(Plain, &program, limit).expect("it fits");
-        machine.call(program.function(name).expect("it is there"), arguments)
+        let mut machine = Machine::new(Plain, &program, limit).expect("the program fits");
+        machine.call(
+            program.function(name).expect("the function exists"),
+            arguments,
+        )
     };
     let address = 0x2000_0000;
     assert_eq!(
@@ -142,7 +145,7 @@ fn a_program_that_goes_wrong_says_why() {
         Err(Fault::NoFunction("variance".to_owned()))
     );
     assert_eq!(
-        program.function_at(program.function("sort").expect("it is there") + 4),
+        program.function_at(program.function("sort").expect("the function exists") + 4),
         Some("sort")
     );
 }
@@ -151,15 +154,15 @@ fn a_program_that_goes_wrong_says_why() {
 fn stacks_end() {
     // Recursion deeper than the stack: each call of fibonacci(n − 1) waits for another.
     let program = program();
-    let mut machine = Machine::new(Plain, &program, 1 << 24).expect("it fits");
-    let function = program.function("fibonacci").expect("it is there");
+    let mut machine = Machine::new(Plain, &program, 1 << 24).expect("the program fits");
+    let function = program.function("fibonacci").expect("the function exists");
     let full = machine.call(function, &[1 << 40]);
     assert_eq!(full, Err(Fault::StackFull(riscv::machine::STACK)));
 
     // A single frame that is far larger than the whole stack; an access even farther away does not
     // count as the stack.
     for (below, is_stack) in [(1 << 26, true), (1 << 32, true), (1 << 40, false)] {
-        let mut machine = Machine::new(Plain, &program, 1 << 24).expect("it fits");
+        let mut machine = Machine::new(Plain, &program, 1 << 24).expect("the program fits");
         machine.set_register(register::STACK, riscv::machine::STACK_END - below);
         let missed = machine.call(function, &[30]);
         assert_eq!(
@@ -253,10 +256,12 @@ fn what_is_no_program_says_why() {
         ),
     ];
     for (file, message) in cases {
-        let fault = Program::parse(&file).err().expect("it is no program");
+        let fault = Program::parse(&file)
+            .err()
+            .expect("the file is not a program");
         assert!(
             fault.to_string().contains(message),
-            "{fault}, and not {message}"
+            "{fault} lacks {message}"
         );
     }
     // More segments than allowed, all at the same address.
@@ -269,7 +274,9 @@ fn what_is_no_program_says_why() {
         many.extend([1, 0, 0, 0]);
         many.extend([0; 52]);
     }
-    let fault = Program::parse(&many).err().expect("it is no program");
+    let fault = Program::parse(&many)
+        .err()
+        .expect("the file is not a program");
     assert!(
         fault
             .to_string()
@@ -295,8 +302,10 @@ fn what_is_no_instruction_stops_a_program() {
     };
     let stops = |word| {
         let program = code(word);
-        let mut machine = Machine::new(Plain, &program, 10).expect("it fits");
-        machine.run(None).expect_err("it stops")
+        let mut machine = Machine::new(Plain, &program, 10).expect("the program fits");
+        machine
+            .run(None)
+            .expect_err("the program stops with a fault")
     };
     // All ones; an undefined function of registers; and 0, which compilers emit for unreachable
     // code.
@@ -326,7 +335,7 @@ fn the_end_of_data_is_read_in_whole_words() {
     // The second segment begins where the first would have been padded.
     let segments = vec![segment(DATA, &[1; 3]), segment(DATA + 8, &[2; 5])];
     let program = Program::new(DATA, segments);
-    let mut machine = Machine::new(Plain, &program, 1).expect("it fits");
+    let mut machine = Machine::new(Plain, &program, 1).expect("the program fits");
     let mut load = |address, bytes| machine.memory.load(&mut Plain, address, bytes);
     assert_eq!(load(DATA + 8, 8), Ok(0x02_0202_0202));
     let outside = |address, bytes| Err(Fault::Unmapped { address, bytes });

@@ -17,7 +17,8 @@ const OTHERS: [i64; 6] = [127, -128, 0, 0, 5, -8];
 /// Returns which numbers are less than others, which are public if `known`; and the bytes that
 /// party 0 sends.
 fn lesser(protocol: &str, others: &[i64], known: bool) -> mpc::Result<(Vec<u64>, u64)> {
-    let program = Program::parse(include_bytes!("../../programs/figures.elf")).expect("it is one");
+    let program = Program::parse(include_bytes!("../../programs/figures.elf"))
+        .expect("the file is a program");
     let words = |values: &[i64]| {
         values
             .iter()
@@ -79,10 +80,10 @@ fn lesser(protocol: &str, others: &[i64], known: bool) -> mpc::Result<(Vec<u64>,
             Err(error) => return Ok(Err(error)),
         };
         let sent = p.channel().meter().totals().payload_bytes - before;
-        let values = outcome.outputs[0].values().expect("all learn it").to_vec();
+        let values = outcome.outputs[0].values().expect("opened to all").to_vec();
         Ok(Ok((values, sent)))
     });
-    told.into_iter().next().expect("there are parties")
+    told.into_iter().next().expect("at least one party")
 }
 
 #[test]
@@ -91,7 +92,8 @@ fn numbers_of_a_range_are_compared_by_few_bits() {
     let expected: Vec<u64> = pairs.map(|(one, other)| u64::from(one < other)).collect();
     for protocol in ["plain", "replicated", ADDITIVE] {
         for known in [false, true] {
-            let (values, sent) = lesser(protocol, &OTHERS, known).expect("they are in the range");
+            let (values, sent) =
+                lesser(protocol, &OTHERS, known).expect("the values are in the range");
             assert_eq!(values, expected, "{protocol}");
             // Messages of whole words, and six opened bits. At 64 bits, the six signs alone would
             // take 79 bytes.

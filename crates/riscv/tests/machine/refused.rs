@@ -19,11 +19,11 @@ fn ended(program: &Program, passes: bool) -> (Result<bool, Fault>, Vec<(u64, Fau
     let mut all = run("plain", usual_parties("plain"), |p| {
         let own = (p.party() == 0).then_some([3].as_slice());
         let word = share(p, 0, own, 1)?.swap_remove(0);
-        let mut machine = Machine::new(Secret, program, 1 << 20).expect("it fits");
+        let mut machine = Machine::new(Secret, program, 1 << 20).expect("the program fits");
         machine
             .memory
             .map(DATA, vec![0; 64], true)
-            .expect("nothing is there");
+            .expect("the region is free");
         if passes {
             machine.pass_over(Frames::default());
         }

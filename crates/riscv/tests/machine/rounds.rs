@@ -184,7 +184,7 @@ fn by_rows<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
         products
             .into_iter()
             .reduce(|sum, product| w.add(&sum, &product))
-            .expect("there are some")
+            .expect("at least one product")
     })
     .collect()
 }
@@ -233,14 +233,14 @@ fn sums_of_products_are_inner_products() {
                 reveal(p, &words[..1], Recipient::All)?;
                 let results = work(&mut Secret, &words);
                 let before = p.channel().meter().totals();
-                let opened = reveal(p, &results, Recipient::All)?.expect("all learn it");
+                let opened = reveal(p, &results, Recipient::All)?.expect("opened to all");
                 assert_eq!(opened, expected, "{name}, {protocol}");
                 let after = p.channel().meter().totals();
                 assert!(after.rounds - before.rounds <= 2, "{name}, {protocol}");
                 let words = (after.payload_bytes - before.payload_bytes) / 8;
                 Ok(words.saturating_sub(results.len() as u64))
             });
-            let sent = *sent.iter().max().expect("a party");
+            let sent = *sent.iter().max().expect("at least one party");
             println!("{name}, {protocol}: {sent} words");
             match protocol {
                 ADDITIVE => assert_eq!(sent, additive, "{name}"),
@@ -291,7 +291,7 @@ fn sums_of_fractions_are_rounded_once() {
             for fused in [false, true] {
                 let sum = [added(&mut Secret, &words, fused)];
                 assert_eq!(cost(p, &sum, Recipient::All).rounds, one, "{protocol}");
-                let opened = reveal(p, &sum, Recipient::All)?.expect("all learn it");
+                let opened = reveal(p, &sum, Recipient::All)?.expect("opened to all");
                 let error = (opened[0] as i64 as f64 - exact).abs();
                 assert!(error < 1.0 + 1e-9, "{protocol}: {error} units");
             }

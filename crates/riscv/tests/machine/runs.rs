@@ -25,7 +25,7 @@ const Y: [u32; 6] = [10, 20, 30, 40, u32::MAX, 7];
 const SUMS: [u64; 5] = [11, 22, 33, 44, 4];
 
 fn sums() -> Program {
-    Program::parse(include_bytes!("../../programs/sums.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/sums.elf")).expect("the file is a program")
 }
 
 fn arguments(told: &[&str]) -> Vec<String> {
@@ -51,13 +51,13 @@ fn plain(told: &[&str]) -> Result<(u64, String, Vec<u64>), Fault> {
         let mut content = Memory::new();
         let bytes = bytes(values);
         let size = bytes.len() as u64;
-        content.map(0, bytes, true).expect("it fits");
+        content.map(0, bytes, true).expect("the content fits");
         File::input(name, content, size)
     };
     let files = vec![
         input("x", &X),
         input("data/y", &Y),
-        File::output("sums").expect("it is empty"),
+        File::output("sums").expect("an empty file fits"),
     ];
     start::begin(&mut machine, &program, &arguments(told))?;
     let mut system = System::new(&mut machine.memory, &program, files)?;
@@ -66,25 +66,25 @@ fn plain(told: &[&str]) -> Result<(u64, String, Vec<u64>), Fault> {
         match system.answer(&mut machine)? {
             Answer::Goes => {}
             Answer::Ended(status) => break status,
-            Answer::Opens(_) => panic!("nothing is secret"),
+            Answer::Opens(_) => panic!("the program opens a value"),
         }
     };
     let printed = String::from_utf8_lossy(system.printed()).into_owned();
-    let written = system.file("sums").expect("it is there");
+    let written = system.file("sums").expect("the file exists");
     let written = written.elements(&mut Plain, 4)?;
     Ok((status, printed, written))
 }
 
 #[test]
 fn a_program_reads_writes_and_ends() {
-    let (status, printed, written) = plain(&["7", "ab"]).expect("it ends");
+    let (status, printed, written) = plain(&["7", "ab"]).expect("the program ends");
     assert_eq!(status, 7);
     assert_eq!(
         printed,
         "5 sums, 2 arguments: 7   |   7|0x1 ab  |   0|0x2\n"
     );
     assert_eq!(written, SUMS);
-    let (_, printed, _) = plain(&["reveal"]).expect("nothing is to be opened");
+    let (_, printed, _) = plain(&["reveal"]).expect("the program needs no opening");
     assert!(printed.ends_with("\n114\n"), "{printed}");
     assert_eq!(plain(&["abort"]), Err(Fault::Aborted));
 }
@@ -131,7 +131,7 @@ fn the_same_program_runs_on_what_one_party_has() {
     for protocol in ["plain", "replicated", "additive_2_dealer"] {
         let wanted = [("sums", 4, Recipient::One(0)), ("total", 4, Recipient::All)];
         for (party, outcome) in secret(protocol, &["3"], &wanted).into_iter().enumerate() {
-            let outcome = outcome.expect("it ends");
+            let outcome = outcome.expect("the program ends");
             assert_eq!(outcome.status, 3);
             let values: Vec<_> = outcome.outputs.iter().map(Learned::values).collect();
             let expected = (party == 0).then_some(SUMS.as_slice());
@@ -149,7 +149,7 @@ fn the_same_program_runs_on_what_one_party_has() {
 fn a_program_opens_what_it_says() {
     let wanted = [("sums", 8, Recipient::All)];
     for outcome in secret("replicated", &["reveal"], &wanted) {
-        let message = outcome.err().expect("five values of four bytes");
+        let message = outcome.err().expect("20 bytes are not whole values");
         assert!(
             message.contains(
                 "the output sums has 20 bytes, not a multiple of 8: give its type, as in sums=all:u8"
@@ -162,10 +162,13 @@ fn a_program_opens_what_it_says() {
         );
     }
     for outcome in secret("replicated", &["reveal"], &[("sums", 2, Recipient::One(2))]) {
-        let outcome = outcome.expect("it ends");
+        let outcome = outcome.expect("the program ends");
         assert!(outcome.printed.ends_with(b"\n114\n"));
         let opened = &outcome.opened[0];
-        let (what, place) = opened.what.split_once(" at 0x").expect("it has a place");
+        let (what, place) = opened
+            .what
+            .split_once(" at 0x")
+            .expect("the text names a place");
         assert_eq!(what, "tacit_reveal");
         assert!(place.ends_with(" in main (sums.c:45)"), "{place}");
         assert_eq!((opened.to, opened.values), (Recipient::All, 1));
@@ -197,7 +200,7 @@ fn what_ends_in_another_way_says_why() {
     ];
     for (told, wanted, message) in cases {
         for outcome in secret("plain", told, &[wanted]) {
-            let found = outcome.err().expect("it is wrong");
+            let found = outcome.err().expect("the program fails");
             assert!(found.contains(message), "{found}");
         }
     }
@@ -205,7 +208,7 @@ fn what_ends_in_another_way_says_why() {
     for outcome in secret("plain", &[], &wanted) {
         let found = outcome
             .err()
-            .expect("there is an output that it does not know");
+            .expect("the program does not write this output");
         let message = "it ended with status 0 and did not write the output more: write a file of this \
                        name, or remove the --output; files that it did not find: total; it had \
                        printed: 5 sums";
@@ -250,13 +253,13 @@ fn shares_go_in_and_come_out() {
             )?;
             assert_eq!(outcome.opened, []);
             let Learned::Shares(parts) = &outcome.outputs[0] else {
-                panic!("they were to be kept");
+                panic!("the output was not kept as shares");
             };
             let parts: Vec<&[u64]> = parts.iter().map(Vec::as_slice).collect();
             p.reveal(&parts, Recipient::All)
         });
         for values in learned {
-            assert_eq!(values.expect("all learn it"), SUMS);
+            assert_eq!(values.expect("opened to all"), SUMS);
         }
     }
 }

@@ -52,9 +52,9 @@ pub fn real(precision: Precision) -> Real {
 pub fn shared(p: &mut dyn Protocol, owner: usize, of: Precision, values: &[f64]) -> Vec<Word> {
     let bits = values.iter().map(|value| float(*value, of.bytes()));
     let encoded: Option<Vec<u64>> = bits.map(|bits| real(of).encode(bits)).collect();
-    let encoded = encoded.expect("all have a fixed point");
+    let encoded = encoded.expect("the values are in range");
     let own = (p.party() == owner).then_some(encoded.as_slice());
-    let words = share(p, owner, own, values.len()).expect("the links hold");
+    let words = share(p, owner, own, values.len()).expect("no party fails");
     words
         .iter()
         .map(|word| Secret.float(word, real(of)))
@@ -68,8 +68,8 @@ pub fn near(value: f64) -> f64 {
 }
 
 pub fn opened(p: &mut dyn Protocol, words: &[Word]) -> Vec<u64> {
-    let opened = reveal(p, words, Recipient::All).expect("the links hold");
-    opened.expect("all learn it")
+    let opened = reveal(p, words, Recipient::All).expect("no party fails");
+    opened.expect("opened to all")
 }
 
 /// Returns the number of a float in a register or in memory.
@@ -130,7 +130,7 @@ fn pairs(every: usize, others: usize) -> Vec<(f64, f64)> {
 /// Checks functions with both operands secret, or one of them; c is secret or public as a is.
 fn check(protocol: &str, of: Precision, pairs: &[(f64, f64)]) {
     let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let nearest = ieee::rounding(0).expect("it is the first");
+    let nearest = ieee::rounding(0).expect("0 is a rounding mode");
     let public = |value: f64| Word::Public(float(value, of.bytes()));
     let operands = |x: &[Word], y: &[Word], at: usize| {
         let (which, at) = (at / left.len(), at % left.len());
@@ -253,9 +253,9 @@ fn check_comparisons(protocols: &[&str]) {
             for comparison in comparisons {
                 let of = operation(Double, Compare(comparison));
                 let mut compared = |a: &Word, b: &Word| {
-                    let nearest = ieee::rounding(0).expect("it is the first");
+                    let nearest = ieee::rounding(0).expect("0 is a rounding mode");
                     let result = fixed::compute(&mut Secret, of, nearest, [a, b, a]);
-                    words.push(result.expect("all numbers compare"));
+                    words.push(result.expect("the comparison is supported"));
                 };
                 for x in &x {
                     y.iter().for_each(|y| compared(x, y));
@@ -328,7 +328,7 @@ fn check_conversions(protocols: &[&str]) {
     for protocol in protocols {
         let found = run(protocol, usual_parties(protocol), |p| {
             let mut x = shared(p, 0, Double, &values);
-            let encoded = far.map(|value: f64| wide.encode(value.to_bits()).expect("it fits"));
+            let encoded = far.map(|value: f64| wide.encode(value.to_bits()).expect("in range"));
             let own = (p.party() == 1).then_some(encoded.as_slice());
             x.extend(
                 share(p, 1, own, far.len())?
@@ -338,9 +338,10 @@ fn check_conversions(protocols: &[&str]) {
             let mut words = Vec::new();
             for ((bits, signs), mode) in &cases {
                 let of = operation(Double, ToInteger(*bits, *signs));
-                let mode = ieee::rounding(*mode).expect("it is one");
+                let mode = ieee::rounding(*mode).expect("the rounding mode is valid");
                 words.extend(x.iter().map(|x| {
-                    fixed::compute(&mut Secret, of, mode, [x; 3]).expect("it is a number")
+                    fixed::compute(&mut Secret, of, mode, [x; 3])
+                        .expect("the conversion is supported")
                 }));
             }
             let own = (p.party() == 1).then_some(integers.as_slice());
@@ -351,9 +352,10 @@ fn check_conversions(protocols: &[&str]) {
                 (64, Signs::Signed),
             ] {
                 let of = operation(Double, FromInteger(bits, signs));
-                let mode = ieee::rounding(0).expect("it is one");
+                let mode = ieee::rounding(0).expect("the rounding mode is valid");
                 words.extend(whole.iter().map(|x| {
-                    fixed::compute(&mut Secret, of, mode, [x; 3]).expect("it is a number")
+                    fixed::compute(&mut Secret, of, mode, [x; 3])
+                        .expect("the conversion is supported")
                 }));
             }
             Ok(opened(p, &words))
@@ -362,7 +364,7 @@ fn check_conversions(protocols: &[&str]) {
             let mut found = found.into_iter();
             for ((bits, signs), mode) in &cases {
                 let of = operation(Double, ToInteger(*bits, *signs));
-                let round = ieee::rounding(*mode).expect("it is one");
+                let round = ieee::rounding(*mode).expect("the rounding mode is valid");
                 for value in values.map(near).into_iter().chain(far) {
                     let (expected, _) = ieee::compute(of, round, [value.to_bits(), 0, 0]);
                     assert_eq!(
@@ -403,7 +405,7 @@ fn check_roots<const COUNT: usize>(protocols: [(&str, usize); COUNT]) {
         .map(near)
         .filter(|value| *value < 2_f64.powi(30))
         .collect();
-    let nearest = ieee::rounding(0).expect("it is the first");
+    let nearest = ieee::rounding(0).expect("0 is a rounding mode");
     for (protocol, every) in protocols {
         let values: Vec<f64> = values
             .iter()
@@ -417,10 +419,16 @@ fn check_roots<const COUNT: usize>(protocols: [(&str, usize); COUNT]) {
             let mut words = Vec::new();
             for x in &x {
                 let root = operation(Double, SquareRoot);
-                words.push(fixed::compute(&mut Secret, root, nearest, [x; 3]).expect("it is one"));
+                words.push(
+                    fixed::compute(&mut Secret, root, nearest, [x; 3])
+                        .expect("the operation is supported"),
+                );
                 let inverse = operation(Double, Divide);
                 let of = [&one, x, x];
-                words.push(fixed::compute(&mut Secret, inverse, nearest, of).expect("it is one"));
+                words.push(
+                    fixed::compute(&mut Secret, inverse, nearest, of)
+                        .expect("the operation is supported"),
+                );
             }
             Ok(opened(p, &words))
         });

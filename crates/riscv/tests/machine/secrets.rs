@@ -29,10 +29,10 @@ pub fn copy_word(memory: &mut Memory<Word>, from: u64, to: u64) {
     for byte in 0..8 {
         let one = memory
             .load(&mut Secret, from + byte, 1)
-            .expect("it is mapped");
+            .expect("the address is mapped");
         memory
             .store(&Secret, to + byte, 1, &one)
-            .expect("it is mapped");
+            .expect("the address is mapped");
     }
 }
 
@@ -71,7 +71,13 @@ impl Computes {
                 }
                 let mut all = encodings();
                 let encoding = all.find(|encoding| encoding.operation == Operation::Atomic(atomic));
-                code.add(encoding.expect("it is one").name, 5, 10, 12, 0);
+                code.add(
+                    encoding.expect("the operation has an encoding").name,
+                    5,
+                    10,
+                    12,
+                    0,
+                );
                 code.add("addi", 10, 5, 0, 0);
             }
             Self::Branch(name) => {
@@ -95,15 +101,16 @@ impl Computes {
         code.ret();
         let limit = 10 * pairs.len() as u64;
         let place = words.constant(assembly::DATA);
-        let mut machine = Machine::new(words.clone(), &code.program(), limit).expect("it fits");
+        let mut machine =
+            Machine::new(words.clone(), &code.program(), limit).expect("the program fits");
         let room = machine.memory.map(assembly::DATA, vec![0; 8], true);
-        room.expect("nothing is there");
+        room.expect("the region is free");
         let each = pairs.iter().map(|(a, b)| {
             let returned = machine.call(assembly::CODE, &[place.clone(), a.clone(), b.clone()]);
-            let mut results = vec![returned.expect("it returns")];
+            let mut results = vec![returned.expect("the function returns")];
             if matches!(self, Self::Atomic(_)) {
                 let left = machine.memory.load(&mut machine.words, assembly::DATA, 8);
-                results.push(left.expect("it is mapped"));
+                results.push(left.expect("the address is mapped"));
             }
             results
         });
@@ -164,7 +171,7 @@ fn check(protocol: &str) {
                 let each: Vec<_> = each.collect();
                 computed.extend(function.compute(&mut Secret, &each).into_iter().flatten());
             }
-            results.extend(reveal(p, &computed, Recipient::All)?.expect("all learn it"));
+            results.extend(reveal(p, &computed, Recipient::All)?.expect("opened to all"));
         }
         Ok(results)
     });
@@ -223,7 +230,7 @@ fn instructions_by_three_parties_by_transfer_and_by_encryption() {
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../../programs/arrays.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/arrays.elf")).expect("the file is a program")
 }
 
 /// Calls a function on one party's words. Returns the result that each party learns.
@@ -243,23 +250,23 @@ fn measured(
     run(protocol, usual_parties(protocol), |p| {
         let own = (p.party() == 1).then_some(values);
         let words = share(p, 1, own, values.len())?;
-        let mut machine = Machine::new(Secret, &program, 1 << 20).expect("it fits");
+        let mut machine = Machine::new(Secret, &program, 1 << 20).expect("the program fits");
         let memory = &mut machine.memory;
         memory
             .map(DATA, vec![0; 8 * values.len()], true)
-            .expect("nothing is there");
+            .expect("the region is free");
         for (at, word) in (0..).zip(&words) {
             memory
                 .store(&Secret, DATA + bytes * at, bytes, word)
-                .expect("it is mapped");
+                .expect("the address is mapped");
         }
-        let function = program.function(name).expect("it is there");
+        let function = program.function(name).expect("the function exists");
         let count = Word::Public(values.len() as u64);
         let before = p.channel().meter().totals().rounds;
         let result = match machine.call(function, &[Word::Public(DATA), count]) {
             Ok(result) => {
                 let opened = reveal(p, &[result], Recipient::All)?;
-                Ok(opened.expect("all learn it")[0])
+                Ok(opened.expect("opened to all")[0])
             }
             Err(fault) => Err(fault),
         };
@@ -292,13 +299,21 @@ fn a_compiled_program_runs_on_what_nobody_knows() {
 fn the_greatest_of_many_is_found_by_halves() {
     let values: Vec<u64> = Random::new(12).words(64);
     let signed = || values.iter().map(|word| *word as i64);
-    let most = signed().max().expect("there are some");
+    let most = signed().max().expect("at least one value");
     let place = signed().position(|word| word == most);
     let of = [
         ("highest", most as u64, 6 * 8),
         // One of the words is the initial value.
-        ("least", *values.iter().min().expect("some"), 7 * 8),
-        ("place", place.expect("it is one") as u64, 63 * 8),
+        (
+            "least",
+            *values.iter().min().expect("at least one value"),
+            7 * 8,
+        ),
+        (
+            "place",
+            place.expect("the maximum is a word") as u64,
+            63 * 8,
+        ),
     ];
     for (name, expected, most) in of {
         for protocol in [
@@ -370,21 +385,23 @@ fn pieces_in_order_are_the_word_again() {
         let mut memory = Memory::new();
         memory
             .map(DATA, vec![0xff; 32], true)
-            .expect("nothing is there");
+            .expect("the region is free");
         memory
             .store(&Secret, DATA, 8, &doubled)
-            .expect("it is mapped");
+            .expect("the address is mapped");
         copy_word(&mut memory, DATA, DATA + 16);
         // A public half replaces the upper one.
         memory
             .store(&Secret, DATA + 4, 4, &Word::Public(7))
-            .expect("it is mapped");
-        let half = memory.load(&mut Secret, DATA, 8).expect("it is mapped");
+            .expect("the address is mapped");
+        let half = memory
+            .load(&mut Secret, DATA, 8)
+            .expect("the address is mapped");
         let copied = memory
             .load(&mut Secret, DATA + 16, 8)
-            .expect("it is mapped");
+            .expect("the address is mapped");
         assert!(Secret.are_one(&copied, &doubled));
-        let opened = reveal(p, &[half, copied], Recipient::All)?.expect("all learn it");
+        let opened = reveal(p, &[half, copied], Recipient::All)?.expect("opened to all");
         assert_eq!(opened, [0x7_1357_9bde, 0x0246_8acf_1357_9bde]);
         Ok(())
     });

@@ -107,7 +107,7 @@ fn all_that_is_left_takes_the_rounds_of_the_longest() {
             assert_eq!(has(2), is(1).then(|| vec![6_u64.wrapping_neg(), 3]));
             assert_eq!(has(3), is(1).then(|| vec![9]));
             let Learned::Shares(parts) = &learned[0] else {
-                panic!("it was to be kept");
+                panic!("the output was not kept as shares");
             };
             let parts: Vec<&[u64]> = parts.iter().map(Vec::as_slice).collect();
             let kept = p.reveal(&parts, Recipient::All)?;
@@ -115,7 +115,7 @@ fn all_that_is_left_takes_the_rounds_of_the_longest() {
             Ok((rounds, chain))
         });
         let most = told.iter().map(|(rounds, _)| *rounds).max();
-        let (most, chain) = (most.expect("a party"), told[0].1);
+        let (most, chain) = (most.expect("at least one party"), told[0].1);
         match protocol {
             "plain" => assert_eq!(most, 0),
             // Its parties begin and end at different times.

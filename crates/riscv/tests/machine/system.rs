@@ -53,18 +53,22 @@ struct Asking<W: Words> {
 
 impl<W: Words> Asking<W> {
     fn new(words: W) -> Self {
-        let program =
-            Program::parse(include_bytes!("../../programs/arrays.elf")).expect("it is one");
-        let mut machine = Machine::new(words, &program, 1 << 20).expect("it fits");
+        let program = Program::parse(include_bytes!("../../programs/arrays.elf"))
+            .expect("the file is a program");
+        let mut machine = Machine::new(words, &program, 1 << 20).expect("the program fits");
         let mut content = Memory::new();
-        content.map(0, b"a file".to_vec(), true).expect("it fits");
+        content
+            .map(0, b"a file".to_vec(), true)
+            .expect("the content fits");
         let files = vec![
             File::input("input", content, 6),
-            File::output("output").expect("it is empty"),
+            File::output("output").expect("an empty file fits"),
         ];
         let memory = &mut machine.memory;
-        let system = System::new(memory, &program, files).expect("there is room");
-        memory.map(DATA, vec![0; 1 << 20], true).expect("it fits");
+        let system = System::new(memory, &program, files).expect("the heap fits");
+        memory
+            .map(DATA, vec![0; 1 << 20], true)
+            .expect("the region is free");
         Self { machine, system }
     }
 
@@ -72,7 +76,7 @@ impl<W: Words> Asking<W> {
         self.machine
             .memory
             .write(DATA + at, bytes)
-            .expect("it is there");
+            .expect("the address is mapped");
         DATA + at
     }
 
@@ -91,7 +95,11 @@ impl<W: Words> Asking<W> {
         match self.system.answer(&mut self.machine)? {
             Answer::Goes => {
                 let answer = self.machine.register(register::ARGUMENT);
-                Ok(self.machine.words.public(answer).expect("it is public") as i64)
+                Ok(self
+                    .machine
+                    .words
+                    .public(answer)
+                    .expect("the answer is public") as i64)
             }
             Answer::Ended(status) => Ok(1000 + status as i64),
             Answer::Opens(opening) => Ok(2000 + opening.words.len() as i64),
@@ -100,7 +108,8 @@ impl<W: Words> Asking<W> {
 
     fn open(&mut self, name: &str, flags: u64) -> i64 {
         let path = self.put(0x8000, format!("{name}\0").as_bytes());
-        self.ask(OPEN, &[0, path, flags]).expect("all is public")
+        self.ask(OPEN, &[0, path, flags])
+            .expect("the arguments are public")
     }
 }
 
@@ -134,8 +143,10 @@ fn files_are_opened_read_and_written() {
     assert_eq!(asking.ask(WRITE, &[output, DATA, 1]), Ok(LARGE_FILE));
     let appending = asking.open("output", 0o2001) as u64;
     assert_eq!(asking.ask(WRITE, &[appending, DATA, 1]), Ok(1));
-    let written = asking.system.file("output").expect("it is there");
-    let written = written.elements(&mut Plain, 1).expect("it was written");
+    let written = asking.system.file("output").expect("the file exists");
+    let written = written
+        .elements(&mut Plain, 1)
+        .expect("the content is readable");
     assert_eq!(written, b"\0\0\0a filea".map(u64::from));
     assert_eq!(asking.ask(CLOSE, &[output]), Ok(0));
     assert_eq!(asking.ask(CLOSE, &[output]), Ok(NO_DESCRIPTOR));
@@ -183,7 +194,7 @@ fn what_is_printed_is_bounded_and_gathered() {
 #[test]
 fn memory_is_given_and_taken_back() {
     let mut asking = Asking::new(Plain);
-    let start = asking.ask(BREAK, &[0]).expect("all is public");
+    let start = asking.ask(BREAK, &[0]).expect("the arguments are public");
     assert_eq!(asking.ask(BREAK, &[start as u64 + 100]), Ok(start + 100));
     let (address, bytes) = (start as u64 + 99, 1);
     assert_eq!(
@@ -199,7 +210,7 @@ fn memory_is_given_and_taken_back() {
     assert_eq!(asking.ask(BREAK, &[DATA + 1]), Ok(start + 10));
     let region = asking
         .ask(MAP, &[0, 5000, 3, 0x22, 0, 0])
-        .expect("all is public") as u64;
+        .expect("the arguments are public") as u64;
     assert!(asking.machine.memory.read(region, 8192).is_ok());
     assert_eq!(asking.ask(UNMAP, &[region, 5000]), Ok(0));
     assert!(asking.machine.memory.read(region, 1).is_err());
@@ -229,10 +240,13 @@ fn a_program_that_had_no_memory_is_told_so() {
         code.add("ebreak", 0, 0, 0, 0);
         let program = code.program();
         let errors = run("plain", 1, |p| {
-            let mut machine = Machine::new(Secret, &program, 1 << 20).expect("it fits");
-            let system = System::new(&mut machine.memory, &program, Vec::new()).expect("it fits");
+            let mut machine = Machine::new(Secret, &program, 1 << 20).expect("the program fits");
+            let system =
+                System::new(&mut machine.memory, &program, Vec::new()).expect("the heap fits");
             let ended = Execution::new(&program, machine, system).drive(p, None);
-            Ok(ended.expect_err("it is a breakpoint").to_string())
+            Ok(ended
+                .expect_err("the program stops at a breakpoint")
+                .to_string())
         });
         let asked = "it was refused memory beyond the limit of 251658240 bytes";
         assert!(

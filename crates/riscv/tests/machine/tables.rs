@@ -21,16 +21,16 @@ const COUNT: usize = 12;
 const TABLE: Range<u64> = DATA + 24..DATA + 72;
 
 fn machine<W: Words>(words: W, program: &Program, data: &[W::Word]) -> Machine<W> {
-    let mut machine = Machine::new(words, program, 1 << 20).expect("it fits");
+    let mut machine = Machine::new(words, program, 1 << 20).expect("the program fits");
     machine
         .memory
         .map(DATA, vec![0; 8 * data.len()], true)
-        .expect("nothing is there");
+        .expect("the region is free");
     for (at, word) in (DATA..).step_by(8).zip(data) {
         machine
             .memory
             .store(&machine.words, at, 8, word)
-            .expect("it is mapped");
+            .expect("the address is mapped");
     }
     machine
 }
@@ -50,7 +50,7 @@ fn called<W: Words>(
     let mut left = vec![machine.call(CODE, &given)?];
     for at in (DATA..).step_by(8).take(count) {
         let word = machine.memory.load(&mut machine.words, at, 8);
-        left.push(word.expect("it is mapped"));
+        left.push(word.expect("the address is mapped"));
     }
     Ok(left)
 }
@@ -61,7 +61,7 @@ fn data() -> Vec<u64> {
 
 fn plainly(program: &Program, word: u64) -> Vec<u64> {
     let mut machine = machine(Plain, program, &data());
-    called(&mut machine, word, COUNT).expect("it returns")
+    called(&mut machine, word, COUNT).expect("the function returns")
 }
 
 /// Runs a program on a secret word and secret data, of which every third word is public.
@@ -81,7 +81,7 @@ fn with_tables(
         values.push(word);
         let own = (p.party() == 0).then_some(values.as_slice());
         let mut words = share(p, 0, own, values.len())?;
-        let word = words.pop().expect("it was pushed");
+        let word = words.pop().expect("the list is not empty");
         for at in (0..COUNT).step_by(3) {
             words[at] = Word::Public(values[at]);
         }
@@ -90,7 +90,7 @@ fn with_tables(
             machine.mark_oblivious(table.clone());
         }
         Ok(match called(&mut machine, word, COUNT) {
-            Ok(left) => Ok(reveal(p, &left, Recipient::All)?.expect("all learn it")),
+            Ok(left) => Ok(reveal(p, &left, Recipient::All)?.expect("opened to all")),
             Err(fault) => Err(fault),
         })
     })
@@ -208,7 +208,7 @@ fn backward_from_behind_the_end_where_another_table_begins() {
             assert_eq!(found.as_ref(), Ok(&forward));
         }
         for found in with_tables("plain", &program, 25, &tables) {
-            assert_eq!(found.expect("it returns")[0], 0);
+            assert_eq!(found.expect("the function returns")[0], 0);
         }
     }
 }
@@ -269,7 +269,7 @@ fn beyond_the_end_zero_is_read_and_nothing_is_written() {
     });
     for (index, read) in [(46, 0x7788), (47, 0), (48, 0), (63, 0)] {
         for found in secretly("plain", &program, index) {
-            let found = found.expect("it returns");
+            let found = found.expect("the function returns");
             assert_eq!(found[0], read, "{index}");
             assert_eq!(found[1..] == data()[..], read == 0, "{index}");
         }
@@ -340,14 +340,14 @@ fn a_byte_takes_three_rounds() {
             .collect();
         let mut machine = machine(Secret, &program, &table);
         machine.mark_oblivious(TABLE.start..TABLE.start + 256);
-        let left = called(&mut machine, word, 0).expect("it returns");
+        let left = called(&mut machine, word, 0).expect("the function returns");
         let before = p.channel().meter().totals();
-        let found = reveal(p, &left, Recipient::All)?.expect("all learn it");
+        let found = reveal(p, &left, Recipient::All)?.expect("opened to all");
         let after = p.channel().meter().totals();
         let byte = machine
             .memory
             .read(TABLE.start + 0x83, 1)
-            .expect("it is public");
+            .expect("the byte is public");
         assert_eq!(found, [byte[0].into()]);
         Ok(after.rounds - before.rounds)
     });

@@ -16,7 +16,8 @@ const KEYS: [u64; 7] = [700, 3, 0xffff_ffff, 0, 19, 0x8000_0000, 12];
 
 #[test]
 fn texts_are_as_elsewhere_and_secrets_are_sorted() {
-    let program = Program::parse(include_bytes!("../../programs/texts.elf")).expect("it is one");
+    let program =
+        Program::parse(include_bytes!("../../programs/texts.elf")).expect("the file is a program");
     let mut sorted: Vec<(u64, u64)> = KEYS.into_iter().zip(0..).collect();
     sorted.sort_unstable();
     let sorted: Vec<u64> = sorted

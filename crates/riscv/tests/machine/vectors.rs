@@ -17,7 +17,7 @@ use riscv::{Fault, Instruction, Machine, Plain, Program, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../../programs/vectors.elf")).expect("it is one")
+    Program::parse(include_bytes!("../../programs/vectors.elf")).expect("the file is a program")
 }
 
 /// Every instruction leaves the results of another processor: `vectors.txt` is the output of
@@ -25,8 +25,8 @@ fn program() -> Program {
 #[test]
 fn results_are_those_of_another_processor() {
     let program = program();
-    let named = |name| program.function(name).expect("it is there");
-    let mut machine = Machine::new(Plain, &program, u64::MAX).expect("it fits");
+    let named = |name| program.function(name).expect("the function exists");
+    let mut machine = Machine::new(Plain, &program, u64::MAX).expect("the program fits");
     let lines: Vec<&str> = include_str!("../../programs/vectors.txt").lines().collect();
     assert_eq!(machine.call(named("count"), &[]), Ok(lines.len() as u64));
     let mut wrong = Vec::new();
@@ -46,16 +46,20 @@ fn entry(program: &Program, number: usize) -> String {
         .segments
         .iter()
         .find(|segment| segment.executable)
-        .expect("there is one");
+        .expect("the program has code");
     // The first instruction is a vadd.vv without a mask.
     let first = 0x0288_0c57_u32.to_le_bytes();
     let start = segment
         .bytes
         .windows(4)
         .position(|bytes| bytes == first)
-        .expect("it is there");
+        .expect("the instruction exists");
     let at = start + 8 * number;
-    let word = u32::from_le_bytes(segment.bytes[at..at + 4].try_into().expect("four bytes"));
+    let word = u32::from_le_bytes(
+        segment.bytes[at..at + 4]
+            .try_into()
+            .expect("the slice has four bytes"),
+    );
     decode(word).map_or_else(
         || format!("{word:#x}"),
         |instruction| instruction.to_string(),
@@ -70,7 +74,7 @@ const DATA: u64 = 1 << 20;
 fn instruction(name: &str, rd: u8, rs1: u8, rs2: u8, immediate: i32) -> u32 {
     let encoding = encodings().find(|encoding| encoding.name == name);
     let operation = encoding
-        .unwrap_or_else(|| panic!("there is no {name}"))
+        .unwrap_or_else(|| panic!("no instruction is named {name}"))
         .operation;
     let operands = Operands {
         rd,
@@ -97,7 +101,7 @@ fn machine<W: Words>(words: W, text: &[u32]) -> Machine<W> {
         writable: false,
         executable: true,
     }];
-    Machine::new(words, &program, 1 << 16).expect("it fits")
+    Machine::new(words, &program, 1 << 16).expect("the program fits")
 }
 
 /// The operands of an instruction: vectors a, b and the old destination, a mask, and a word for all
@@ -335,12 +339,13 @@ fn check(protocol: &str, bits: u32, every: usize, begin: usize) {
                 let result = results(Secret, encoding, (bits, *mask > 0), all);
                 words.extend(result.unwrap_or_else(|fault| panic!("{}: {fault}", encoding.name)));
             }
-            found.extend(reveal(p, &words, Recipient::All)?.expect("all learn it"));
+            found.extend(reveal(p, &words, Recipient::All)?.expect("opened to all"));
         }
         Ok(found)
     });
     for (at, (encoding, mask)) in cases.iter().enumerate() {
-        let expected = results(Plain, encoding, (bits, *mask > 0), &operations).expect("it runs");
+        let expected = results(Plain, encoding, (bits, *mask > 0), &operations)
+            .expect("the program runs without a fault");
         for found in &found {
             let found = &found[at * expected.len()..][..expected.len()];
             for (turn, (found, expected)) in found
@@ -408,7 +413,7 @@ fn what_would_tell_of_a_secret_is_refused() {
         ] {
             let encoding = encodings()
                 .find(|encoding| encoding.name == name)
-                .expect("it is there");
+                .expect("the encoding exists");
             let operation = Operation {
                 vectors: [0, 16, 32].map(|from| (from..from + 4).map(of).collect()),
                 mask: Word::Public(1),
@@ -470,8 +475,8 @@ fn floats_become_integers_toward_zero() {
     machine
         .memory
         .map(DATA, bytes, true)
-        .expect("nothing is there");
-    machine.call(CODE, &[DATA]).expect("it returns");
+        .expect("the region is free");
+    machine.call(CODE, &[DATA]).expect("the function returns");
     let found = [0, 8].map(|at| machine.memory.load(&mut Plain, DATA + at, 8));
     assert_eq!(found, [Ok(1), Ok(-2_i64 as u64)]);
 }
@@ -505,7 +510,7 @@ fn secret_floats_are_elements_too() {
             let values: Vec<u64> = left
                 .iter()
                 .chain(&right)
-                .map(|value| real.encode(f64::to_bits(*value)).expect("it fits"))
+                .map(|value| real.encode(f64::to_bits(*value)).expect("in range"))
                 .collect();
             let own = (p.party() == 0).then_some(values.as_slice());
             let words = share(p, 0, own, 8)?;
@@ -513,26 +518,28 @@ fn secret_floats_are_elements_too() {
             machine
                 .memory
                 .map(DATA, vec![0; 128], true)
-                .expect("nothing is there");
+                .expect("the region is free");
             for (at, word) in (0..).zip(&words) {
                 let float = Secret.float(word, real);
                 machine
                     .memory
                     .store(&Secret, DATA + 8 * at, 8, &float)
-                    .expect("it is mapped");
+                    .expect("the address is mapped");
             }
             let arguments = [0, 32, 64].map(|at| Word::Public(DATA + at));
-            machine.call(CODE, &arguments).expect("it returns");
+            machine
+                .call(CODE, &arguments)
+                .expect("the function returns");
             let mut words = vec![machine.float_register(10).clone()];
             for at in [64, 72] {
                 words.push(
                     machine
                         .memory
                         .load(&mut Secret, DATA + at, 8)
-                        .expect("it is mapped"),
+                        .expect("the address is mapped"),
                 );
             }
-            Ok(reveal(p, &words, Recipient::All)?.expect("all learn it"))
+            Ok(reveal(p, &words, Recipient::All)?.expect("opened to all"))
         }) {
             let found: Vec<f64> = found.into_iter().map(f64::from_bits).collect();
             // 6 − 1 − 2 + 12.5, each product with an error of at most one unit.
@@ -566,19 +573,19 @@ fn secret_floats_of_vectors_are_checked() {
                 let words = share(p, 0, own, 2)?;
                 let mut machine = machine(Secret, &text);
                 let room = machine.memory.map(DATA, vec![0; 16], true);
-                room.expect("nothing is there");
+                room.expect("the region is free");
                 for (at, word) in (0..).zip(&words) {
                     let float = Secret.float(word, Real::of_scale(8, 16));
                     let stored = machine.memory.store(&Secret, DATA + 8 * at, 8, &float);
-                    stored.expect("it is mapped");
+                    stored.expect("the address is mapped");
                 }
                 let called = machine.call(CODE, &[Word::Public(DATA)]);
-                called.expect("it returns");
+                called.expect("the function returns");
                 let left = match at {
                     5 => machine.float_register(10).clone(),
                     _ => {
                         let loaded = machine.memory.load(&mut Secret, DATA + 8, 8);
-                        loaded.expect("it is mapped")
+                        loaded.expect("the address is mapped")
                     }
                 };
                 let fate = Fate::Opened(Recipient::All);

@@ -51,7 +51,7 @@ fn check(protocol: &str, every: usize) {
                         computed.push(function.compute(&mut Secret, &x, &y));
                     }
                 }
-                results.push(reveal(p, &computed, Recipient::All)?.expect("all learn it"));
+                results.push(reveal(p, &computed, Recipient::All)?.expect("opened to all"));
             }
             Ok(results)
         });

@@ -11,12 +11,12 @@ fn forked(timeout: Duration) -> [Session; 2] {
     let options = Options::new("additive", Some("dealer".to_owned()), timeout).unwrap();
     let mut sessions = local::in_memory(2, &options).unwrap();
     sessions[0].process = Process::another();
-    sessions.try_into().ok().expect("two parties")
+    sessions.try_into().ok().expect("there are two parties")
 }
 
 fn refused<T>(result: Result<T>) {
     let Err(error) = result else {
-        panic!("a session works in another process than its own")
+        panic!("the session worked in a process that did not create it")
     };
     let text = error.to_string();
     assert!(matches!(error, Error::Misuse { .. }), "{text}");
@@ -60,7 +60,7 @@ fn work_side_by_side_has_its_part_of_the_session() {
                     let mut out: Vec<&mut [u64]> = out.iter_mut().map(Vec::as_mut_slice).collect();
                     let compared = mpc::Compared::guarded(24, 10).unwrap();
                     let tally = protocol.rectify(&x, None, compared, &mut out)?;
-                    let tally = tally.expect("a guarded comparison");
+                    let tally = tally.expect("the comparison is guarded");
                     let flag = Flag::new(protocol.channel().meter().label(), tally);
                     flags.lock().unwrap().push(flag);
                     Ok(())

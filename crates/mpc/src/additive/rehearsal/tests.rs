@@ -11,7 +11,7 @@ fn program(p: &mut dyn Protocol, n: usize) {
     let x: Vec<u64> = (0..n as u64).collect();
     let y = vec![3; n];
     let (x, y) = (&[&x[..]][..], &[&y[..]][..]);
-    let shift = Shift::new(16).expect("a shift");
+    let shift = Shift::new(16).expect("16 is a valid shift");
     let named = |parts, name| Operand {
         parts,
         name: Some(name),

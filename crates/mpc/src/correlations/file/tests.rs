@@ -175,7 +175,7 @@ fn no_run_is_read_twice_while_one_party_keeps_its_file() {
                 _ => End::Reads,
             });
             let read: HashSet<u64> = files.session(ends).into_iter().flatten().collect();
-            assert!(read.len() <= 1, "parties read one run");
+            assert!(read.len() <= 1, "the parties read different runs");
             assert!(used.is_disjoint(&read), "{read:?} after {used:?}");
             used.extend(read);
             for party in (0..PARTIES).filter(|party| *party != keeper) {
@@ -186,7 +186,7 @@ fn no_run_is_read_twice_while_one_party_keeps_its_file() {
                 }
             }
         }
-        assert!(used.len() > 3, "something was read");
+        assert!(used.len() > 3, "too few runs were read");
     }
 }
 

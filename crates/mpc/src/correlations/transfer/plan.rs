@@ -238,7 +238,7 @@ mod tests {
         for (at, piece) in plan.pieces.iter().enumerate() {
             check(piece, k, m, |row, column| x[(at * m + column) * k + row]);
         }
-        assert!(*plan.scalars == *y, "rows as they lie");
+        assert!(*plan.scalars == *y, "the rows were reordered");
     }
 
     #[test]

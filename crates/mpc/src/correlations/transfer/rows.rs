@@ -217,8 +217,14 @@ mod tests {
             let plan = Plan::new(&map, &x, &y, [true, false]);
             let mut done = vec![0; batch * m * n];
             for task in tasks(&plan, &(0..batch * m), most) {
-                assert!(task.columns.len() * k <= most.max(k), "values at once");
-                assert!(task.multiplications(k) <= most.max(k), "products at once");
+                assert!(
+                    task.columns.len() * k <= most.max(k),
+                    "a task has too many values"
+                );
+                assert!(
+                    task.multiplications(k) <= most.max(k),
+                    "a task has too many products"
+                );
                 assert!(plan.pieces[task.piece].rows.contains(&task.rows.start));
                 for row in task.rows {
                     task.columns

@@ -119,14 +119,14 @@ fn where_the_disk_is_full_it_is_named_and_nothing_is_left() {
     assert!(given.starts_with(&said), "{given}");
     let remedy = " bytes are free); no part of it is left: make room on that disk, or give a path on another one";
     assert!(given.ends_with(remedy), "{given}");
-    assert!(scratch.is_empty(), "something is left of it");
+    assert!(scratch.is_empty(), "a file was left behind");
     // The same holds at the end, when buffered data are written.
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.file = std::io::BufWriter::new(full());
     writer.append(b"", &[1]).unwrap();
     writer.end_run().unwrap();
     assert!(text(writer.finish()).contains("the disk is full"));
-    assert!(scratch.is_empty(), "something is left of it");
+    assert!(scratch.is_empty(), "a file was left behind");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_writer_that_failed_does_not_go_on() {
     writer.file = std::io::BufWriter::with_capacity(0, read_only(&scratch.beside()));
     let given = text(writer.append(b"", &[1]));
     assert!(given.contains("cannot be written"), "{given}");
-    assert!(scratch.is_empty(), "something is left of it");
+    assert!(scratch.is_empty(), "a file was left behind");
     let given = "could not be written; no part of it is left: make it again";
     assert!(text(writer.append(b"", &[1])).ends_with(given));
     assert!(text(writer.end_run()).ends_with(given));

@@ -99,16 +99,16 @@ fn open(path: &Path) -> Reader {
 fn text<T>(result: Result<T>) -> String {
     match result.err() {
         Some(error @ Error::Setup { .. }) => error.to_string(),
-        Some(error) => panic!("{error:?} is not of the set-up"),
-        None => panic!("it was taken"),
+        Some(error) => panic!("not a set-up error: {error:?}"),
+        None => panic!("the file was accepted"),
     }
 }
 
 fn misuse<T>(result: Result<T>) -> String {
     match result.err() {
         Some(Error::Misuse { reason }) => reason,
-        Some(error) => panic!("{error:?} is no misuse"),
-        None => panic!("it was taken"),
+        Some(error) => panic!("not a misuse error: {error:?}"),
+        None => panic!("the file was accepted"),
     }
 }
 
@@ -123,7 +123,10 @@ fn read_run(reader: &mut Reader, run: u32) -> Result<Vec<Record>> {
     while let Some(record) = reader.next()? {
         records.push(record);
     }
-    assert!(reader.next()?.is_none(), "the end stays the end");
+    assert!(
+        reader.next()?.is_none(),
+        "the reader continues after the end"
+    );
     Ok(records)
 }
 
@@ -208,7 +211,7 @@ fn exactly_the_promised_runs_are_written() {
     writer.end_run().unwrap();
     let reason = misuse(writer.finish());
     assert_eq!(reason, "1 of 2 runs of correlations were written and ended");
-    assert!(scratch.is_empty(), "something is left of it");
+    assert!(scratch.is_empty(), "a file was left behind");
 
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.end_run().unwrap();
@@ -310,7 +313,7 @@ fn a_file_is_there_whole_or_not_at_all() {
     writer.append(b"", &vec![1; 1 << 16]).unwrap();
     writer.end_run().unwrap();
     drop(writer);
-    assert!(scratch.is_empty(), "something is left of it");
+    assert!(scratch.is_empty(), "a file was left behind");
     // A file that another program has put there meanwhile stays.
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.end_run().unwrap();
@@ -318,7 +321,7 @@ fn a_file_is_there_whole_or_not_at_all() {
     assert!(text(writer.finish()).contains("exists already"));
     assert_eq!(fs::read(&path).unwrap(), b"another");
     fs::remove_file(&path).unwrap();
-    assert!(scratch.is_empty(), "something is left of it");
+    assert!(scratch.is_empty(), "a file was left behind");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn each_product_of_a_sum_has_masks_of_its_own() {
         .filter(|coin| coins[*coin].0 == Key::Dealer(1))
         .collect();
     let [a, b, _, other_a, other_b, _] = of_1[..] else {
-        panic!("the shares of two triples, not {}", of_1.len())
+        panic!("expected the shares of two triples, found {}", of_1.len())
     };
     for (coin, of) in [(other_a, a), (other_b, b)] {
         let failure = experiment.check(1, Mutation::Reused { coin, of });
@@ -109,7 +109,11 @@ fn each_mask_of_the_selection_is_needed() {
     let coins = experiment.shape().coins;
     let is_word = |at: &usize| coins[*at] == (Key::Dealer(1), 3);
     let words: Vec<usize> = (0..coins.len()).filter(is_word).collect();
-    assert_eq!(words.len(), 3, "a mask, and two derived columns");
+    assert_eq!(
+        words.len(),
+        3,
+        "the words are not one mask and two derived columns"
+    );
     for coin in words {
         let failure = experiment.check(1, Mutation::Dropped(coin));
         assert_eq!(failure, Err(Failure::View(1)), "{coin}");

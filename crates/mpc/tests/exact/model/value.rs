@@ -65,13 +65,13 @@ impl Value {
 
     /// Reduces modulo a smaller power of two.
     pub fn low(self, width: u32) -> Self {
-        assert!(width <= self.width, "the low bits of a number");
+        assert!(width <= self.width, "the number has fewer bits");
         Self::new(self.bits, width, self.known)
     }
 
     /// Returns the same number modulo a larger power of two.
     pub fn widen(self, width: u32) -> Self {
-        assert!(width >= self.width, "more bits than before");
+        assert!(width >= self.width, "the number has more bits");
         Self { width, ..self }
     }
 
@@ -92,7 +92,10 @@ impl Value {
     }
 
     fn with(self, other: Self, bits: u64) -> Self {
-        assert!(self.width == other.width, "numbers of one modulus");
+        assert!(
+            self.width == other.width,
+            "the numbers have different moduli"
+        );
         Self::new(bits, self.width, self.known & other.known)
     }
 }

@@ -214,7 +214,10 @@ impl<'t> World<'t> {
     /// If the sender does not know the values.
     pub fn send(&mut self, from: usize, to: usize, values: &mut [Value]) {
         for value in values {
-            assert!(value.is_known_to(from), "party {from} sends what it knows");
+            assert!(
+                value.is_known_to(from),
+                "party {from} sends a value that it does not know"
+            );
             let mut seen = *value;
             if let Some((_, bit)) = self.bare.filter(|(at, _)| *at == self.messages) {
                 seen = Value::new(seen.bits() & !1 | bit, seen.width(), 0);

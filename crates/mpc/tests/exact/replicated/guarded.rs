@@ -165,7 +165,7 @@ fn each_step_of_a_chain_has_masks_of_its_own() {
             .filter(|at| coins[*at] == (Key::pair(2, 0), 3))
             .collect();
         let [before @ .., product, _, _] = &words[..] else {
-            panic!("{name}: the masks of a bit product")
+            panic!("{name}: no masks of a bit product found")
         };
         let again = before.last().map(|of| Mutation::Reused {
             coin: *product,
@@ -253,7 +253,7 @@ fn each_mask_of_a_look_is_needed() {
         let is_of_s = |at: &usize| coins[*at].0 == Key::pair(2, 0);
         let rho = (masks..coins.len())
             .find(is_of_s)
-            .expect("a mask of a parity");
+            .expect("a parity has a mask");
         for coin in (0..masks).chain([rho]) {
             let coalition = 0b111 & !coins[coin].0.holders();
             let failure = experiment.check(coalition, Mutation::Dropped(coin));

@@ -29,7 +29,7 @@ fn reach(tally: usize) -> u32 {
 fn look(p: &mut dyn Protocol, mine: &Mine) -> Result<Vec<Position>> {
     let sums = mine.x[0].chunks_exact(SUMS).enumerate();
     let tallies: Vec<Tally> = sums
-        .map(|(at, sums)| Tally::of(reach(at), sums.try_into().expect("so many sums")))
+        .map(|(at, sums)| Tally::of(reach(at), sums.try_into().expect("the right count")))
         .collect();
     p.in_range(&tallies.iter().collect::<Vec<_>>()).map(planes)
 }
@@ -39,7 +39,7 @@ fn look(p: &mut dyn Protocol, mine: &Mine) -> Result<Vec<Position>> {
 fn elements<const N: usize>() -> Elements<N> {
     let mut elements = Elements::new(TALLIES * SUMS);
     let [last, others @ ..] = &mut elements.words[0][..] else {
-        panic!("at least one party")
+        panic!("there is no party")
     };
     for (at, word) in last.iter_mut().enumerate() {
         let tally = at / SUMS;

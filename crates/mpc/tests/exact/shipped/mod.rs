@@ -22,7 +22,7 @@ fn compare<const N: usize>(
     let elements = Elements::new(n);
     let ran = run(operation, &elements);
     let modelled = elements::modelled(&elements, &ran, model);
-    assert!(!ran.outputs[0].is_empty(), "something is put out");
+    assert!(!ran.outputs[0].is_empty(), "the operation has no output");
     [
         modelled.outputs == ran.outputs,
         modelled.frames == ran.frames,
@@ -67,7 +67,7 @@ fn turned_roles_are_the_model() {
         .into_iter()
         .filter(|(name, ..)| without_tree.contains(name));
     for (name, operation, model, ..) in turned {
-        let model = model.expect("a model");
+        let model = model.expect("the operation has a model");
         is_same((name, operation, model), 1536, replicated);
     }
 }
@@ -108,16 +108,16 @@ fn guarded_comparisons_are_the_model() {
 #[test]
 fn another_model_is_noticed() {
     let find = |wanted: &str| OPERATIONS.into_iter().find(|(name, ..)| *name == wanted);
-    let (_, by_40, ..) = find("truncate by 40").expect("in the list");
-    let (_, _, of_roles, two, three) = find("truncate").expect("in the list");
-    let of_roles = of_roles.expect("a model");
+    let (_, by_40, ..) = find("truncate by 40").expect("the operation is listed");
+    let (_, _, of_roles, two, three) = find("truncate").expect("the operation is listed");
+    let of_roles = of_roles.expect("the operation has a model");
     let different = [false; 2];
     assert_eq!(compare(by_40, of_roles, 128, replicated), different);
     assert_eq!(compare(by_40, of_roles, 1536, replicated), different);
     // Both open the same: the highest bits, or x + 2^62 + r.
     assert_eq!(compare(by_40, two, 128, additive), [false, true]);
     assert_eq!(compare(by_40, three, 192, additive), [false, true]);
-    let (_, product, ..) = find("product").expect("in the list");
+    let (_, product, ..) = find("product").expect("the operation is listed");
     let turned: Model<2> = |w, on| vec![crate::model::additive::product(w, on.y, on.x)];
     assert_eq!(compare(product, turned, 128, additive), different);
 }

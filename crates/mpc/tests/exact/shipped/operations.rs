@@ -67,7 +67,7 @@ pub const OPERATIONS: [Entry; 28] = [
         "reveal",
         |p, mine| {
             let opened = p.reveal(&slices(&mine.x), Recipient::All)?;
-            Ok(vec![vec![opened.expect("to all"); p.parts()]])
+            Ok(vec![vec![opened.expect("opened to all"); p.parts()]])
         },
         |w, on| vec![[replicated::reveal(w, on.x, &[0, 1, 2]); 3]],
         |w, on| reveal(w, on.x, Slot::word(0))
@@ -75,7 +75,9 @@ pub const OPERATIONS: [Entry; 28] = [
     in_each_family!(
         "reveal bits",
         |p, mine| {
-            let opened = p.reveal_bits(&mine.b, Recipient::All)?.expect("to all");
+            let opened = p
+                .reveal_bits(&mine.b, Recipient::All)?
+                .expect("opened to all");
             Ok(planes(Bits::new(1, mine.n, vec![opened; p.parts()])))
         },
         |w, on| vec![[replicated::reveal(w, on.b, &[0, 1, 2]); 3]],
@@ -124,7 +126,7 @@ pub const OPERATIONS: [Entry; 28] = [
             let sum = Affine {
                 terms: &terms,
                 addends: &[Addend::whole(&x)],
-                shift: Shift::new(16).expect("1 to 61 bits"),
+                shift: Shift::new(16).expect("a valid shift"),
             };
             p.affine(&sum, out)
         }),
@@ -300,7 +302,7 @@ pub const OPERATIONS: [Entry; 28] = [
                 p.bit_multiply(&negative, &slices(&mine.x), out)
             })?;
             let opened = p.reveal(&part.slices(), Recipient::All)?;
-            Ok(vec![vec![opened.expect("to all"); p.parts()]])
+            Ok(vec![vec![opened.expect("opened to all"); p.parts()]])
         },
         |w, on| {
             let negative = replicated::sign(w, on.x, 64);
@@ -388,7 +390,7 @@ pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 4
         (
             "rectified narrow product",
             |p, mine| {
-                let shift = narrow().expect("few bits");
+                let shift = narrow().expect("a valid narrow shift");
                 rectified(p, mine, shift, Compared::guarded(5, 20)?)
             },
             |w, on| {
@@ -439,7 +441,7 @@ fn rectified_product(
     mine: &Mine,
     compared: Compared,
 ) -> Result<Vec<Position>> {
-    rectified(p, mine, Shift::new(16).expect("1 to 61 bits"), compared)
+    rectified(p, mine, Shift::new(16).expect("a valid shift"), compared)
 }
 
 fn rectified(

@@ -128,7 +128,7 @@ pub fn replicated<const N: usize>(operation: Operation, elements: &Elements<N>) 
     let outputs = std::array::from_fn(|i| {
         let [first, second] =
             [(i, 0), ((i + 2) % 3, 1)].map(|(party, place)| component(&results[party].0, place));
-        assert!(first == second, "both holders have the same component");
+        assert!(first == second, "the holders have different components");
         first
     });
     let (frames, ranges) = gathered(results);

@@ -37,7 +37,7 @@ fn oracle() -> Decoder {
         Extension::Zicsr,
         Extension::Zifencei,
     ];
-    Decoder::with_only(Isa::Rv64, known).expect("these go together")
+    Decoder::with_only(Isa::Rv64, known).expect("the extensions are compatible")
 }
 
 /// The comparison of four-byte words with the disassembler.
@@ -71,7 +71,7 @@ impl Comparison {
         self.texts.iter_mut().for_each(String::clear);
         let [of_mine, of_other] = &mut self.texts;
         show(&mine, of_mine);
-        write!(of_other, "{other}").expect("there is memory");
+        write!(of_other, "{other}").expect("strings accept writes");
         assert!(
             are_alike(of_mine, of_other),
             "{word:#010x} is {of_other}, {of_mine}"
@@ -82,14 +82,14 @@ impl Comparison {
 
 /// Writes an instruction in the disassembler's style.
 fn show(instruction: &Instruction, text: &mut String) {
-    write!(text, "{instruction}").expect("there is memory");
+    write!(text, "{instruction}").expect("strings accept writes");
     if matches!(
         instruction.operation,
         Operation::Jump | Operation::Branch(_)
     ) {
         let to = PLACE.wrapping_add_signed(instruction.operands.immediate.into());
-        text.truncate(text.rfind(',').expect("it says how far"));
-        write!(text, ",{to:#x}").expect("there is memory");
+        text.truncate(text.rfind(',').expect("the text ends with an offset"));
+        write!(text, ",{to:#x}").expect("strings accept writes");
     }
 }
 

@@ -21,11 +21,11 @@ const STATEMENTS: u64 = 40;
 /// Runs a program on words, one for each register and for each eight bytes of data. Returns their
 /// final values.
 fn carried_out<W: Words>(words: W, program: &Program, given: &[W::Word]) -> Vec<W::Word> {
-    let mut machine = Machine::new(words, program, LIMIT).expect("it fits");
+    let mut machine = Machine::new(words, program, LIMIT).expect("the program fits");
     machine
         .memory
         .map(DATA, vec![0; SIZE as usize], true)
-        .expect("nothing is there");
+        .expect("the region is free");
     let (registers, data) = given.split_at(POOL.len());
     for (register, word) in POOL.iter().zip(registers) {
         machine.set_register((*register).into(), word.clone());
@@ -34,18 +34,18 @@ fn carried_out<W: Words>(words: W, program: &Program, given: &[W::Word]) -> Vec<
         machine
             .memory
             .store(&machine.words, at, 8, word)
-            .expect("it is mapped");
+            .expect("the address is mapped");
     }
     let base = machine.words.constant(DATA);
     machine.set_register(BASE.into(), base);
-    machine.call(CODE, &[]).expect("it comes to its end");
+    machine.call(CODE, &[]).expect("the program ends");
     let mut left: Vec<W::Word> = POOL
         .iter()
         .map(|register| machine.register((*register).into()).clone())
         .collect();
     for at in (DATA..DATA + SIZE).step_by(8) {
         let word = machine.memory.load(&mut machine.words, at, 8);
-        left.push(word.expect("it is mapped"));
+        left.push(word.expect("the address is mapped"));
     }
     left
 }
@@ -74,7 +74,7 @@ fn compare(protocol: &mut dyn Protocol, seed: u64) -> Result<()> {
         }
     }
     let left = carried_out(Secret, &program, &words);
-    let found = reveal(protocol, &left, Recipient::All)?.expect("all learn it");
+    let found = reveal(protocol, &left, Recipient::All)?.expect("opened to all");
     assert_eq!(found, expected, "program {seed}");
     Ok(())
 }

@@ -68,7 +68,7 @@ fn take(supply: &mut Supply, job: &Job) {
             Kind::Triples => drop(supply.take::<3>(kind, n).unwrap()),
             _ => drop(supply.take::<4>(kind, n).unwrap()),
         },
-        Job::Forget { .. } => panic!("nothing is forgotten"),
+        Job::Forget { .. } => panic!("the supply forgets a mask"),
     }
 }
 
@@ -97,7 +97,7 @@ fn what_is_expected_is_made_ahead_and_none_in_vain() {
     }
     let all = asked(&supply);
     supply.expect_no_more();
-    assert_eq!(all, asked(&supply), "everything was taken");
+    assert_eq!(all, asked(&supply), "some correlations were not taken");
     assert_eq!(all, Vec::from(needed(&program, |_| 0)));
     for kind in [
         Kind::CrossBits { bits: 16 },
@@ -145,7 +145,7 @@ fn a_program_that_ends_early_leaves_nothing_behind_but_its_pools() {
         .skip(2)
         .map(|origin| match origin {
             Origin::Keep(name) => Job::Forget { name },
-            _ => panic!("weights are kept"),
+            _ => panic!("the weights are not kept"),
         })
         .collect();
     assert!(!forgotten.is_empty());

@@ -79,7 +79,7 @@ fn numbered_bit(at: usize) -> u64 {
 impl Source for Numbered {
     fn make(&mut self, job: &Job) -> Result<Columns> {
         let Job::Batch { kind, n } = *job else {
-            panic!("batches alone")
+            panic!("the job is not a batch")
         };
         let first = self.made.fetch_add(n, Ordering::Relaxed);
         let word = |at: usize| (0..64).fold(0, |word, i| word | numbered_bit(at + i) << i);
@@ -215,7 +215,7 @@ fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
         match job {
             Job::Batch { kind, n } => *asked.entry(*kind).or_insert(0) += n,
             Job::Product { .. } => products += 1,
-            Job::Forget { .. } => panic!("nothing was forgotten"),
+            Job::Forget { .. } => panic!("the supply forgot a mask"),
         }
     }
     assert_eq!(products, 4);
