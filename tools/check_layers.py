@@ -179,6 +179,7 @@ OPERATORS = [
         "backward",
         "convolution_gradient",
         "histograms",
+        "searching",
         "indexing",
         "normalization",
         "products",

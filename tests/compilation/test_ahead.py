@@ -247,9 +247,9 @@ def test_what_another_program_takes_is_expected_at_no_loss_but_of_time(source: s
         found = [results() for _ in range(2)]
         if party in mistaken:
             first, second = (dict(each._rehearsed) for each in bound)
-            # The finding for one example at the session's width.
-            assert first[64, 1] is not None
-            assert second[64, 1] is not None
+            # The finding for one example at the session's width, unchecked.
+            assert first[64, False, 1] is not None
+            assert second[64, False, 1] is not None
             bound[0]._rehearsed, bound[1]._rehearsed = second, first
         return [*found, results(), results()]
 

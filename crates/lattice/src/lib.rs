@@ -19,7 +19,7 @@
 //! and range before they are used.
 //!
 //! - [`SecretKey`]: encrypts scalars, and decrypts answers;
-//! - [`PublicKey`]: makes answers;
+//! - [`PublicKey`]: makes answers, which are the masked products (`answers.rs`);
 //! - [`Tiling`]: lays out matrices in polynomials.
 //!
 //! ```

@@ -1,4 +1,4 @@
-"""Matrix products.
+"""Matrix products: ``mm``, ``bmm``, ``matmul``, ``linear`` and, as PyTorch composes it, ``einsum``.
 
 One round for integers, two with truncation. Messages have the size of the result with replicated
 sharing. With additive sharing they have the size of the operands, and weights that are shared once

@@ -1,4 +1,4 @@
-"""Losses that PyTorch has as one operator each.
+"""Losses that PyTorch has as one operator each, such as cross entropy.
 
 Their composition in PyTorch would leave the range, or select elements by secret values.
 """

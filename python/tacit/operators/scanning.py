@@ -1,6 +1,9 @@
 """Scans along a dimension: prefix maxima, and lengths of runs.
 
-They work by doubling, in log2(n) levels. After each level a place covers twice as many places
+Cumulative sums are in :mod:`tacit.operators.reduction`, cumulative products in
+:mod:`tacit.operators.products`.
+
+Scans work by doubling, in log2(n) levels. After each level a place covers twice as many places
 before it.
 """
 
