@@ -76,6 +76,8 @@ def main() -> int:
     chosen = parser.parse_args().names
     everything = [f"{name}/{variant}" if variant else name for name, variant in harness.operators()]
     keys = [key for key in everything if key not in gaps.NO_INPUT | gaps.ELSEWHERE]
+    if unknown := set(chosen) - set(keys):
+        parser.error(f"not in PyTorch's database: {', '.join(sorted(unknown))}")
     verdicts, wrong = survey([key for key in keys if key in chosen] if chosen else keys)
     if wrong:
         print("\n".join(wrong))
