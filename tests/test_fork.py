@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tacit import _core
+from tacit.fixed import EXACT, Shift
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs fork"),
@@ -104,6 +105,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "gather": lambda: session.gather(b"x"),
         "note_told": lambda: session.note_told(b"x"),
         "checks": lambda: session.checks,
+        "lifts_truncated": lambda: session.lifts_truncated,
         "settle": lambda: session.settle([(words, None)], []),
         "share": lambda: session.share(VALUES, 0, out),
         "share_bits": lambda: session.share_bits(bits[0], 0, flags),
@@ -112,8 +114,8 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "reveal": lambda: session.reveal(words, None, out[0]),
         "reveal_bits": lambda: session.reveal_bits(bits, None, flags[0]),
         "multiply": lambda: session.multiply(words, other, out, 0, nameless),
-        "matmul": lambda: session.matmul(words, other, out, 2, 1, 1, 1, False, 0, nameless),
-        "convolution": lambda: session.convolution(words, other, three, shape, 0, nameless),
+        "matmul": lambda: session.matmul(words, other, out, 2, 1, 1, 1, False, EXACT, nameless),
+        "convolution": lambda: session.convolution(words, other, three, shape, EXACT, nameless),
         "forget": lambda: session.forget(1),
         "rehearse": session.rehearse,
         "expect": session.expect,
@@ -133,7 +135,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "checked": lambda: session.checked(words, out, []),
         "flag_bits": lambda: session.flag_bits([]),
         "affine": lambda: session.affine(
-            [(words, other, ((2, 1, 1, 1), False), nameless)], [], out, 16
+            [(words, other, ((2, 1, 1, 1), False), nameless)], [], out, Shift(16)
         ),
         "maximum": lambda: session.maximum(words, other, 64, out),
         "and_bits": lambda: session.and_bits(bits, [part.copy() for part in bits], flags),

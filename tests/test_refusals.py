@@ -192,7 +192,7 @@ def test_arrays_that_no_program_takes_all_refuse(what: str) -> None:
         program = tacit.riscv.load(PROGRAMS / "arrays.elf")
         program.call("mean", ["x", "len:x"], secret={"x": (1, array if party == 1 else None)})
 
-    owner = "there are no values" if what == "None" else "arrays are of integers"
+    owner = "but no values were given" if what == "None" else "arrays are of integers"
     check(everywhere(attempt, {}), "MisuseError", owner, "to give the program its arrays")
 
 
@@ -266,7 +266,7 @@ def test_a_refusal_that_arrives_is_checked() -> None:
     assert [refusal({"refused": each}, 1) for each in WHY] == list(WHY)
     assert [refusal(each, 1) for each in ({}, [], None, {"shape": []})] == [None] * 4
     for wrong in ({"refused": "1337"}, {"refused": None}, {"refused": ["nan"]}, {"refused": {}}):
-        with pytest.raises(tacit.PeerError, match="party 1 refused for a cause"):
+        with pytest.raises(tacit.PeerError, match="party 1 refused for an unknown cause"):
             refusal(wrong, 1)
     with pytest.raises(tacit.PeerError, match="party 1 announced"):
         announcement(b"{", 1)

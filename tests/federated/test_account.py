@@ -300,7 +300,7 @@ def test_mechanisms_that_cannot_be() -> None:
         ):
             Mechanism.of(1.0, delta=wrong)
     for rounds in (-1, 1_000_001, 10**400):
-        with pytest.raises(MisuseError, match=r"of 1000000 rounds and no more .* add up both"):
+        with pytest.raises(MisuseError, match=r"at most 1000000 rounds.* add up both"):
             epsilons(Mechanism.of(1.0), rounds)
 
 

@@ -67,7 +67,7 @@ impl Inputs {
     }
 }
 
-pub const OPERATIONS: [(&str, Operation); 33] = [
+pub const OPERATIONS: [(&str, Operation); 34] = [
     ("share", |p, inputs| {
         Shared::input(p, inputs.owner, &inputs.secret).map(drop)
     }),
@@ -85,6 +85,11 @@ pub const OPERATIONS: [(&str, Operation); 33] = [
     }),
     ("multiply and truncate a narrow product", |p, inputs| {
         multiply(p, inputs, narrow())
+    }),
+    ("multiply and truncate by 16, for a check", |p, inputs| {
+        let checking = p.checking().expect("the protocol checks ranges");
+        checking.keep();
+        multiply(p, inputs, Shift::new(16))
     }),
     ("square", |p, inputs| {
         let map = Bilinear::Elementwise { n: inputs.n() };
