@@ -130,11 +130,11 @@ def test_what_has_no_room_names_its_line_and_the_remedy_works() -> None:
             called("beside", arrays, arguments, ends)
         said = called("beside", arrays, arguments, {**ends, "y": (-10.0, 10.0)}).result
         there = called("beside_said", arrays, arguments, ends).result
-        line = r"in share_of \(figures_of_floats.c:56\): .* is divided by one that may be 0 .*tacit_real_range"
+        line = r"in share_of \(figures_of_floats.c:56\): .* is divided by a number that may be 0 .*tacit_real_range"
         with pytest.raises(StoppedError, match=line):
             called("share_of", {"x": x}, ["x", "len:x", 0.0], {"x": (-size, size)})
         share = called("share_of", {"x": x}, ["x", "len:x", 1e18], {"x": (-size, size)}).result
-        line = r"in whole_squares \(figures_of_floats.c:48\): a secret float of up to 2\^\d+ in magnitude is to"
+        line = r"in whole_squares \(figures_of_floats.c:48\): a secret float of up to 2\^\d+ in magnitude is converted to an integer"
         with pytest.raises(StoppedError, match=line):
             called("whole_squares", {"x": x}, ["x", "len:x"], ends, ("all", "i64"))
         with pytest.raises(
@@ -158,7 +158,7 @@ def test_a_range_is_held_and_all_say_the_same() -> None:
             MisuseError,
             match="x has a value that is not from 0 to 3"
             if mine
-            else "party 0 refused.*outside of",
+            else "party 0 refused.*outside the range",
         ):
             called("squares", {"x": x}, ["x", "len:x"], {"x": (0, 3)})
         with pytest.raises(
@@ -196,7 +196,7 @@ def test_secret_tensors_of_a_range() -> None:
         arrays = {"x": x, "o": np.zeros(7)}
         told = called("summary", arrays, ["x", "len:x", "o"], {"x": (0, 4096)}, None, {"o": None})
         with pytest.raises(
-            StoppedError, match="it may be larger than secret tensors are: open it, or"
+            StoppedError, match="its range is larger than secret tensors can hold: open it, or"
         ):
             called(
                 "summary",

@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
     ),
     "too few instructions": (
         sums("--limit", 100),
-        r" in .*: the limit of 100 instructions is reached: .*\(--limit\)",
+        r" in .*: the limit of 100 instructions is reached: raise it with --limit, ",
     ),
     "receiver": (sums("--output", "total=9"), "receiver 9 does not exist: the parties are 0 to 2"),
     "function": (
@@ -301,7 +301,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "both": (
         ["--secret", "x=0:u8:x.txt", "--public", "x=x.txt"],
-        "x: an array is public or secret, and this is",
+        "x: an array is public or secret, but this is",
     ),
     "folder": (
         ["--json", "none/report.json"],

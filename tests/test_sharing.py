@@ -299,7 +299,7 @@ def test_comparison_width(bits: int) -> None:
         before = tacit.session().meter.total.payload_bytes
         with tacit.comparison_width(bits):
             result = torch.relu(secret)
-        assert tacit.session().width == 64
+        assert tacit.session().numerics.width == 64
         return result.reveal(), tacit.session().meter.total.payload_bytes - before
 
     (found, _), *_ = everywhere(program)
