@@ -134,7 +134,7 @@ def test_what_has_no_room_names_its_line_and_the_remedy_works() -> None:
         with pytest.raises(StoppedError, match=line):
             called("share_of", {"x": x}, ["x", "len:x", 0.0], {"x": (-size, size)})
         share = called("share_of", {"x": x}, ["x", "len:x", 1e18], {"x": (-size, size)}).result
-        line = r"in whole_squares \(figures_of_floats.c:48\): a secret float of up to 2\^\d+ in magnitude is converted to an integer"
+        line = r"in whole_squares \(figures_of_floats.c:48\): .* 2\^\d+ in magnitude is converted to an int"
         with pytest.raises(StoppedError, match=line):
             called("whole_squares", {"x": x}, ["x", "len:x"], ends, ("all", "i64"))
         with pytest.raises(

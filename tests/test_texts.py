@@ -142,10 +142,9 @@ def test_files_of_a_configuration_that_are_not_there_or_another_s(tmp_path: Path
 def test_a_dealer_who_is_not_in_the_configuration(tmp_path: Path) -> None:
     config = example(tmp_path)
     said = (
-        f"setup: {config}: the table [dealer] is missing, and correlations are to come from a "
-        f"dealer; add "
-        "it, with the dealer's address and certificate, to the file of every member, or choose "
-        "another source"
+        f"setup: {config}: the table [dealer] is missing, but the source of correlations is a "
+        "dealer; add the table, with the dealer's address and certificate, to the file of every "
+        "member, or choose another source"
     )
     # The source is named by an option, then by the file.
     assert refused(config, source="dealer") == said

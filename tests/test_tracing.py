@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 import tacit
 from tacit import SecretTensor
 from tacit.errors import MisuseError
+from tacit.fixed import Shift
 from tacit.operators.numerics.approximation.series import ARGUMENT, _divided
 from tacit.sharings import shares, tracing
 from tacit.sharings.bilinear_shapes import Geometry, Matrices
@@ -160,8 +161,8 @@ def examples() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         "_rectified": (shares.relu, (x, 32)),
         "_rectified, on either side": (shares.one_sided, (x, b, 32)),
         "maximum": (shares.maximum, (x, y, Comparison(32))),
-        "_affine": (shares.affine, (terms, added, size, 4, rectified)),
-        "_affine, of matrices": (shares.affine, (product, [], (1, 2, 4), 4, None)),
+        "_affine": (shares.affine, (terms, added, size, Shift(4), rectified)),
+        "_affine, of matrices": (shares.affine, (product, [], (1, 2, 4), Shift(4), None)),
         "and_bits": (shares.and_bits, (b, b)),
         "bit_multiply": (shares.bit_multiply, (b, x)),
         "bit_to_ring": (shares.bit_to_ring, (b,)),

@@ -139,7 +139,7 @@ def test_what_is_refused_is_named() -> None:
         with pytest.raises(tacit.UnsupportedOperatorError, match=r"torch\.optim\.Adafactor"):
             torch.optim.Adafactor([parameter]).step()
         # The failed step has left the optimiser's scope.
-        assert not tacit.session().is_optimizing
+        assert not tacit.session().numerics.is_optimizing
 
     tacit.launch(program, protocol="plain", parties=2)
 
@@ -323,7 +323,7 @@ def test_a_step_that_fails_leaves_everything_as_it_was() -> None:
         with pytest.raises(TypeError):
             optimizer.step()
         assert session.scale == tacit.fixed.DEFAULT
-        assert not session.numerics.is_optimizing
+        assert not session.numerics.numerics.is_optimizing
         assert weight.grad is gradient
         assert optimizer.param_groups[0] == before
 
