@@ -323,7 +323,7 @@ def test_a_step_that_fails_leaves_everything_as_it_was() -> None:
         with pytest.raises(TypeError):
             optimizer.step()
         assert session.scale == tacit.fixed.DEFAULT
-        assert not session.numerics.numerics.is_optimizing
+        assert not session.numerics.is_optimizing
         assert weight.grad is gradient
         assert optimizer.param_groups[0] == before
 
