@@ -123,7 +123,10 @@ def test_the_other_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "each "
         "overwrites files of the other"
     )
-    remedy = "remove both and install tacit-mpc anew: pip uninstall tacit tacit-mpc, then pip install tacit-mpc"
+    remedy = (
+        "remove both and install tacit-mpc anew: pip uninstall tacit "
+        "tacit-mpc, then pip install tacit-mpc"
+    )
     code, _, errors = Command("certificates", "--parties", 2, "--out", tmp_path / "made").ended()
     assert (code, errors) == (0, f"tacit: {what}; {remedy}\n")
     report = tmp_path / "report.json"

@@ -24,7 +24,10 @@ else:
 
 
 #: Remedy in errors about operations that would show values.
-INSTEAD = "call reveal() where they may be known, or stay with tensors: torch.where chooses by a secret condition"
+INSTEAD = (
+    "call reveal() where they may be known, or stay with tensors: "
+    "torch.where chooses by a secret condition"
+)
 
 #: Error for accesses to memory, which a secret tensor does not have.
 NO_MEMORY = (
@@ -360,7 +363,8 @@ class SecretTensor(_Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         shape, session = tuple(self.shape), self._session
-        return f"SecretTensor(shape={shape}, dtype={self.dtype}, {session.protocol}, {session.parties} parties)"
+        sharing = f"{session.protocol}, {session.parties} parties"
+        return f"SecretTensor(shape={shape}, dtype={self.dtype}, {sharing})"
 
     __str__ = __repr__
 

@@ -29,8 +29,8 @@ The measurements use dense grids on replicated shares, at the default scale of 1
 compare with double precision. An error is absolute, unless the table says that it is relative. A
 relative error does not count if the result is off by less than 2^−13, which is eight units of the
 scale. The largest absolute error is over the whole domain, where results may be as large as 2^30.
-Rounds and bits are measured for {count} numbers. Bits are over all links together, for each number. A
-few hundred numbers take somewhat fewer rounds.
+Rounds and bits are measured for {count} numbers. Bits are over all links together, for each number.
+A few hundred numbers take somewhat fewer rounds.
 
 | function | domain | declared | measured | largest absolute | rounds | bits |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -247,7 +247,7 @@ def methods() -> str:
     )
     said = (each.replace("``", "`") for each in said)
     return "".join(
-        textwrap.fill(each, 110, initial_indent="- ", subsequent_indent="  ") + "\n"
+        textwrap.fill(each, 100, initial_indent="- ", subsequent_indent="  ") + "\n"
         for each in said
     )
 

@@ -31,7 +31,8 @@ pub enum KernelError {
     Unknown(String),
     /// The named backend is not available on this machine.
     #[error(
-        "TACIT_KERNELS is {0}, which this processor (or a build by rustc before 1.89, for avx512) lacks: the best here is {1}"
+        "TACIT_KERNELS is {0}, which this processor (or a build by rustc before 1.89, for avx512) \
+         lacks: the best here is {1}"
     )]
     Unavailable(Backend, Backend),
 }

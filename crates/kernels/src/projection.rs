@@ -40,7 +40,7 @@ const AHEAD: usize = 256;
 /// Consecutive words of a row.
 type Line = [u64; SQUARE];
 
-/// The same word of several rows.
+/// Words at one position of several rows.
 type Lanes = [u64; LANES];
 
 /// The tables of [`TOGETHER`] words: 16 kB.

@@ -199,7 +199,7 @@ fn public_keys_and_ciphertexts_look_uniform() {
         assert_eq!(first.len(), ciphertext_words(tiling, m, k));
         assert!(look_uniform(&first));
 
-        // The same again, with another seed and with the same seed.
+        // The message is made again with another seed, and with its own seed.
         let between = |one: &[u64], other: &[u64]| -> Vec<Vec<u64>> {
             let [one, other] = [one, other].map(|message| parts(message)[0].clone());
             let pairs = one.iter().zip(&other);
@@ -257,7 +257,7 @@ fn every_polynomial_has_a_fresh_error_and_secrets_are_ternary() {
     assert!(errors.len() == 3 && errors.iter().all(|error| is_error(error)));
     errors.dedup();
     assert_eq!(errors.len(), 3);
-    // The same without an error, which only the holder of the secret can see.
+    // Without an error, which only the holder of the secret can see, nothing is left.
     let exact = encryption_of(&seconds[0], &evaluations, &hidden);
     let left = error_of(&exact, &seconds[0], &evaluations, &hidden);
     assert!(!is_error(&left), "a missing error is noticed");

@@ -48,8 +48,8 @@ pub trait Checking {
     /// Returns the number of bits by which a value is shifted up before a truncation by `shift`.
     fn above(&self, shift: Shift) -> u32;
 
-    /// Returns whether a truncation whose data is kept gives the residues of its result, so that the
-    /// result need not be lifted.
+    /// Returns whether a truncation whose data is kept gives the residues of its result, which then
+    /// need not be lifted.
     fn lifts_truncated(&self) -> bool {
         false
     }

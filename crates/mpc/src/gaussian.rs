@@ -64,7 +64,8 @@ impl Gaussian {
     pub fn new(variance: u64) -> Result<Self> {
         if variance == 0 || variance > MOST_VARIANCE {
             return Err(Error::misuse(format!(
-                "noise with a variance of {variance}: the variance must be 1 to {MOST_VARIANCE}, in squared units of the numbers' lattice"
+                "noise with a variance of {variance}: the variance must be 1 to {MOST_VARIANCE}, \
+                 in squared units of the numbers' lattice"
             )));
         }
         let step = step_of(variance);

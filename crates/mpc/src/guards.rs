@@ -128,7 +128,8 @@ impl Flag {
         match &*self.state() {
             State::Promised => Some(format!("the checks of {label:?} were not settled")),
             State::Unanswered(cause) => Some(format!(
-                "the checks of {label:?} ended without an answer, so that nothing that depends on it is opened: {cause}"
+                "the checks of {label:?} ended without an answer, so that nothing that depends on \
+                 it is opened: {cause}"
             )),
             State::Tally(_) | State::Bit(_) | State::Known(_) => None,
         }

@@ -80,7 +80,8 @@ impl Settings {
         if !protocol.consumes {
             return name.map_or(Ok(None), |source| {
                 Err(Error::misuse(format!(
-                    "source {source:?}: protocol {:?} consumes no correlations; leave the source out",
+                    "source {source:?}: protocol {:?} consumes no correlations; leave the source \
+                     out",
                     self.protocol
                 )))
             });
@@ -136,7 +137,8 @@ impl Settings {
         let protocol = self.protocol()?;
         if self.rehearsed && !in_one_process {
             return Err(Error::misuse(
-                "a session for a program's demand keeps nothing secret and refuses to run over a network",
+                "a session for a program's demand keeps nothing secret and refuses to run over a \
+                 network",
             ));
         }
         if protocol.secret || in_one_process {

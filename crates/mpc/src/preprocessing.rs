@@ -82,7 +82,8 @@ fn agree(channel: &mut Channel, demand: &Demand, runs: u32) -> Result<[u8; 16]> 
         let theirs = channel.receive(0, mine.len())?;
         if theirs[2..] != mine[2..] {
             return Err(Error::setup(
-                "party 0 makes other correlations: give every party the same demand, or program, and number of runs",
+                "party 0 makes other correlations: give every party the same demand, or program, \
+                 and number of runs",
             ));
         }
         mine = theirs;

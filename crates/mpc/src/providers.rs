@@ -154,7 +154,8 @@ pub static SOURCES: [SourceProvider; 4] = [
         summary: "oblivious transfer between the parties",
         transfers: Transfers::All,
         needs: Needs::Nothing,
-        statement: "correlations by oblivious transfer between the parties: no third party is needed",
+        statement: "correlations by oblivious transfer between the parties: no third party is \
+                    needed",
         open: |environment, patience| Ok(Box::new(Transfer::new(environment.channel(patience))?)),
     },
     SourceProvider {
@@ -163,7 +164,8 @@ pub static SOURCES: [SourceProvider; 4] = [
         summary: "the same, and homomorphic encryption for products of matrices",
         transfers: Transfers::AllButMatrices,
         needs: Needs::Nothing,
-        statement: "correlations by oblivious transfer and homomorphic encryption (ring-LWE) between the parties: \
+        statement: "correlations by oblivious transfer and homomorphic encryption (ring-LWE) \
+                    between the parties: \
                     no third party is needed",
         open: |environment, patience| {
             let transfer = Transfer::new(environment.channel(patience))?;
@@ -176,11 +178,13 @@ pub static SOURCES: [SourceProvider; 4] = [
         summary: "one more member, who sees shapes only",
         transfers: Transfers::Nothing,
         needs: Needs::Dealer,
-        statement: "correlations from a dealer, who sees shapes and counts only, and must not collude with any party",
+        statement: "correlations from a dealer, who sees shapes and counts only, and must not \
+                    collude with any party",
         open: |environment, patience| {
             let none = || {
                 Error::misuse(
-                    "source \"dealer\": this session has no dealer; name one in parties.toml, table [dealer]",
+                    "source \"dealer\": this session has no dealer; name one in parties.toml, \
+                     table [dealer]",
                 )
             };
             let dealer = environment.mesh.dealer().ok_or_else(none)?;
@@ -197,7 +201,8 @@ pub static SOURCES: [SourceProvider; 4] = [
         open: |environment, patience| {
             let none = || {
                 Error::misuse(
-                    "source \"file\": no file is named; parties.toml says for each party correlations = \"...\"",
+                    "source \"file\": no file is named; parties.toml says for each party \
+                     correlations = \"...\"",
                 )
             };
             let place = environment.file.ok_or_else(none)?;
@@ -254,7 +259,8 @@ impl Environment<'_> {
 pub(crate) fn trust(source: Option<&SourceProvider>, rehearsed: bool) -> Trust {
     source.map_or(Trust::NOBODY, |source| Trust {
         statement: if rehearsed {
-            "zeros instead of correlations, which hide nothing: only to find a program's demand, in one process"
+            "zeros instead of correlations, which hide nothing: only to find a program's demand, \
+             in one process"
         } else {
             source.statement
         },

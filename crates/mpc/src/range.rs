@@ -9,9 +9,9 @@
 //! - If h is 0 or −1, then ⌊(x + 2^(b−1)) / 2^b⌋ is −1, 0 or 1. So −1.5·2^b ≤ x < 1.5·2^b, and |x|
 //!   < 2^(w−1).
 //!
-//! The same holds modulo 2^g, where g is the *reach*, as long as |x + 2^(b−1)| < 2^b·(2^g − 2): no
-//! other value in that range is congruent to −1, 0 or 1. The numbers h and h + 1 are not both even,
-//! so the condition on h is equivalent to h(h + 1) = 0 mod 2^g.
+//! Modulo 2^g this equivalence still holds, where g is the *reach*, as long as |x + 2^(b−1)| <
+//! 2^b·(2^g − 2): no other value in that range is congruent to −1, 0 or 1. The numbers h and h + 1
+//! are not both even, so the condition on h is equivalent to h(h + 1) = 0 mod 2^g.
 //!
 //! **Low bits.** A comparison that only rectifies may leave out k low bits
 //! ([`Compared::dropping`]). Each summand of x is shifted by k locally, and the same adder gets w −
@@ -92,7 +92,8 @@ impl Compared {
     pub fn guarded(width: usize, reach: u32) -> Result<Self> {
         if !(4..=64).contains(&width) || !(2..=64).contains(&reach) {
             return Err(Error::misuse(format!(
-                "a guarded comparison has a width of 4 to 64 bits and a reach of 2 to 64, not {width} and {reach}"
+                "a guarded comparison has a width of 4 to 64 bits and a reach of 2 to 64, not \
+                 {width} and {reach}"
             )));
         }
         Ok(Self {

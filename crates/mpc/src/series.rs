@@ -52,7 +52,8 @@ impl Series {
             });
         }
         Err(Error::misuse(format!(
-            "remainders with {lengths:?} coefficients, for an argument with {argument} fraction bits, form no series"
+            "remainders with {lengths:?} coefficients, for an argument with {argument} fraction \
+             bits, form no series"
         )))
     }
 

@@ -181,7 +181,8 @@ fn the_last_operation_is_compared_too() {
                 for (party, result) in results.iter().enumerate() {
                     assert!(
                         result.is_err(),
-                        "{operation} of {name}: party {party} ends without an error although party {odd} differs"
+                        "{operation} of {name}: party {party} ends without an error although \
+                         party {odd} differs"
                     );
                 }
             }

@@ -496,7 +496,8 @@ pub fn cause(error: &io::Error) -> String {
 #[must_use]
 pub fn no_thread(of: &str) -> Error {
     Error::network(format!(
-        "cannot start the thread of {of}: this machine has no room for more; end other programs, or raise the \
+        "cannot start the thread of {of}: this machine has no room for more; end other programs, \
+         or raise the \
          limits of threads and memory"
     ))
 }

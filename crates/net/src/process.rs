@@ -34,8 +34,10 @@ impl Process {
         }
         let (owner, here) = (self.0, Self::this().0);
         Err(Error::misuse(format!(
-            "{what} belongs to process {owner}; process {here} was forked from it and would use its keys a second \
-             time: use it where it was opened, or start processes that open their own (multiprocessing's \"spawn\")"
+            "{what} belongs to process {owner}; process {here} was forked from it and would use \
+             its keys a second \
+             time: use it where it was opened, or start processes that open their own \
+             (multiprocessing's \"spawn\")"
         )))
     }
 

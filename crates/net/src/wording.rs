@@ -116,7 +116,8 @@ impl<'a> Voice<'a> {
             ..
         } = self.words;
         format!(
-            "run the same program with the same public values in every {member}; if only one {member} \
+            "run the same program with the same public values in every {member}; if only one \
+             {member} \
              has or draws a value, share it{sharing}, or draw it in all {members} alike{drawing}"
         )
     }
@@ -159,7 +160,8 @@ impl Difference {
         });
         let relayed = if self.relayed {
             format!(
-                "; or a {member}, which need not be one of these two, told the others different things"
+                "; or a {member}, which need not be one of these two, told the others different \
+                 things"
             )
         } else {
             String::new()
@@ -173,7 +175,8 @@ impl FrameError {
         match self {
             Self::Magic => "not a tacit frame".to_owned(),
             Self::Version { theirs, ours } => format!(
-                "frame version {theirs}, but {} speaks version {ours}; run the same release of tacit in \
+                "frame version {theirs}, but {} speaks version {ours}; run the same release of \
+                 tacit in \
                  every {}",
                 voice.this(),
                 voice.words.member
@@ -185,7 +188,8 @@ impl FrameError {
                 most,
                 most_control,
             } => format!(
-                "a payload of {words} words; the limit is {most}, and {most_control} for frames without data"
+                "a payload of {words} words; the limit is {most}, and {most_control} for frames \
+                 without data"
             ),
         }
     }
@@ -207,49 +211,59 @@ impl PeerFault {
             }
             Self::NoGoodbye => "it ended without a goodbye".to_owned(),
             Self::Ended { cause } => format!(
-                "its connection ended without a goodbye ({cause}): it died, was killed or was cut off; look at its \
+                "its connection ended without a goodbye ({cause}): it died, was killed or was cut \
+                 off; look at its \
                  own output"
             ),
             Self::Broke { cause } => format!(
-                "its connection broke ({cause}): it died, was killed or was cut off; look at its own output"
+                "its connection broke ({cause}): it died, was killed or was cut off; look at its \
+                 own output"
             ),
             Self::TakesTooLittle { lasted } => format!(
-                "it has accepted too little data for {} s: it stalls, or its machine or link is down",
+                "it has accepted too little data for {} s: it stalls, or its machine or link is \
+                 down",
                 seconds(lasted)
             ),
             Self::NotAFrame(error) => format!("it sent an invalid message: {}", error.text(voice)),
             Self::Undecipherable(error) => format!("it sent an invalid message: {error}"),
             Self::TooManyChannels { most } => format!("it uses more than {most} channels"),
             Self::NoComparison => format!(
-                "it sent data that belongs to no comparison of public values; run the same release of \
+                "it sent data that belongs to no comparison of public values; run the same \
+                 release of \
                  tacit in every {member}"
             ),
             Self::Flooded { timeout } => format!(
-                "it sent more data than {this} can buffer, and nothing was read from that buffer for \
+                "it sent more data than {this} can buffer, and nothing was read from that buffer \
+                 for \
                  {} s, the timeout: its program sends messages that {this}'s program does not \
                  receive; {program}",
                 seconds(timeout)
             ),
             Self::Silent { timeout } => format!(
-                "nothing came from it for {} s, the timeout, and its process gives no sign of life: it was stopped, \
+                "nothing came from it for {} s, the timeout, and its process gives no sign of \
+                 life: it was stopped, \
                  or its machine or link is down; look at its own output",
                 seconds(timeout)
             ),
             Self::Stalled { timeout } => format!(
-                "nothing came from it for {} s, the timeout, although its process is alive: it stalls, \
+                "nothing came from it for {} s, the timeout, although its process is alive: it \
+                 stalls, \
                  waits for its user, or computes for longer than that; look at its own output, or \
                  raise the timeout",
                 seconds(timeout)
             ),
             Self::Slow { waited, timeout } => format!(
-                "it kept {this} waiting for {} s, although other messages or reports of progress came: \
-                 it stalls, or its link is too slow for its messages; look at its own output, or raise \
+                "it kept {this} waiting for {} s, although other messages or reports of progress \
+                 came: \
+                 it stalls, or its link is too slow for its messages; look at its own output, or \
+                 raise \
                  the timeout of {} s",
                 waited.as_secs(),
                 seconds(timeout)
             ),
             Self::Circle { timeout } => format!(
-                "it is one of several {members} that have waited for each other for {} s: the programs \
+                "it is one of several {members} that have waited for each other for {} s: the \
+                 programs \
                  differ; {program}",
                 seconds(timeout)
             ),
@@ -259,7 +273,8 @@ impl PeerFault {
                 refused,
             } => {
                 let mut text = format!(
-                    "it did not come within the timeout (its address here: {address}); start it, check address and \
+                    "it did not come within the timeout (its address here: {address}); start it, \
+                     check address and \
                      firewall"
                 );
                 if let Some(said) = unproven {
@@ -275,7 +290,8 @@ impl PeerFault {
                 format!("as {} reports, {reason}", voice.words.name(*by))
             }
             Self::NotReached { address, cause } => format!(
-                "it cannot be reached at {address}: {cause}; check the address, the firewall, and that \
+                "it cannot be reached at {address}: {cause}; check the address, the firewall, and \
+                 that \
                  it runs"
             ),
             Self::NotLinked { address, fault } => format!("at {address}: {}", fault.text(voice)),
@@ -345,7 +361,8 @@ impl SetupFault {
                     ),
                     None => Fault::new(
                         format!(
-                            "it presents a certificate that is not the one configured here for {name}"
+                            "it presents a certificate that is not the one configured here for \
+                             {name}"
                         ),
                         format!("put {name}'s current certificate into {this}'s configuration"),
                     ),
@@ -368,7 +385,8 @@ impl SetupFault {
             ),
             Self::Refused => Fault::new(
                 format!("it refused {this}'s certificate"),
-                "its configuration must name the certificate in use here, and both clocks must be right",
+                "its configuration must name the certificate in use here, and both clocks must be \
+                 right",
             ),
             Self::RefusedFor(fault) => {
                 format!("it refused {this}'s certificate: {}", fault.text(voice)).into()
@@ -414,7 +432,8 @@ impl SetupFault {
                 });
                 let alike = alike.collect::<Vec<_>>().join(", ");
                 format!(
-                    "the {members} were started differently: {alike}; start all with the same settings and release"
+                    "the {members} were started differently: {alike}; start all with the same \
+                     settings and release"
                 )
                 .into()
             }
@@ -469,7 +488,8 @@ impl Error {
                     format!(", and no other {member} has those of {name}")
                 });
                 format!(
-                    "the public values of {} and of {} differ, at the earliest in step \"{step}\"{}: {}",
+                    "the public values of {} and of {} differ, at the earliest in step \
+                     \"{step}\"{}: {}",
                     voice.this(),
                     voice.words.name(*party),
                     odd.unwrap_or_default(),

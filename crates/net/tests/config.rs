@@ -53,7 +53,8 @@ fn a_good_file_is_read() {
 #[test]
 fn a_dealer_comes_after_the_parties() {
     let text = format!(
-        "source = \"dealer\"\n{GOOD}\n[dealer]\naddress = \"carol.example:7400\"\ncertificate = \"carol.pem\"\n"
+        "source = \"dealer\"\n{GOOD}\n[dealer]\naddress = \"carol.example:7400\"\ncertificate = \
+         \"carol.pem\"\n"
     );
     let config = parse(&text).unwrap();
     assert_eq!(config.source.as_deref(), Some("dealer"));
@@ -109,7 +110,8 @@ fn each_mistake_is_named_with_the_file() {
     let message = refused(&GOOD.replacen("timeout = 2.5", "timeuot = 2.5", 1));
     assert!(
         message.starts_with(
-            "setup: folder/parties.toml: line 3: unknown field \"timeuot\", expected one of \"protocol\""
+            "setup: folder/parties.toml: line 3: unknown field \"timeuot\", expected one of \
+             \"protocol\""
         ),
         "{message}"
     );

@@ -322,7 +322,8 @@ fn one_without_its_key_is_quoted_and_ends_nothing() {
         for part in [
             "party 2 failed in step \"connect\": ",
             "it did not come within the timeout",
-            "; a caller that could not prove its identity said: cannot read 2.key: there is no such file",
+            "; a caller that could not prove its identity said: cannot read 2.key: there is no \
+             such file",
         ] {
             assert!(message.contains(part), "{message}");
         }

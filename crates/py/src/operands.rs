@@ -141,8 +141,9 @@ impl<'a> Operation<'a> {
     }
 
     /// Also writes what the check of a truncation needs ([`mpc::Kept`]): the dropped bits; the
-    /// residues of the truncated value, if the protocol gives them; then, if the operation continues
-    /// with the truncated value, the components of that. Writes nothing if `kept` is empty.
+    /// residues of the truncated value, if the protocol gives them; then, if the operation
+    /// continues with the truncated value, the components of that. Writes nothing if `kept` is
+    /// empty.
     pub fn keeping(mut self, kept: Vec<Words>) -> Self {
         self.kept = kept;
         self

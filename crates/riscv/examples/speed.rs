@@ -22,7 +22,8 @@ fn main() {
         let plain = speed(Plain, &program, name, arguments);
         let secret = speed(Secret, &program, name, arguments);
         println!(
-            "{name}: {plain:.0} million instructions a second on plain words, {secret:.0} on words that may be secret"
+            "{name}: {plain:.0} million instructions a second on plain words, {secret:.0} on \
+             words that may be secret"
         );
     }
 }

@@ -120,7 +120,8 @@ pub fn use_threads(threads: Option<usize>) -> Result<()> {
         return Ok(());
     }
     Err(Error::misuse(
-        "this process was forked from one that has computed, whose threads it lacks; start it afresh \
+        "this process was forked from one that has computed, whose threads it lacks; start it \
+         afresh \
          (multiprocessing's \"spawn\")",
     ))
 }

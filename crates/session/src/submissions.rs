@@ -95,7 +95,8 @@ impl Submissions {
             return Ok(());
         }
         Err(Error::misuse(format!(
-            "these submissions belong to server {}, which must be party {0} of the session, not party {}",
+            "these submissions belong to server {}, which must be party {0} of the session, not \
+             party {}",
             self.server,
             session.party()
         )))

@@ -12,7 +12,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "certificates",
         help="make a key and a certificate",
-        description="Makes a key and a certificate: with --party for one party, with --dealer for the "
+        description="Makes a key and a certificate: with --party for one party, with --dealer for "
+        "the "
         "dealer, which each of them runs on its own machine; with --parties for all parties, "
         "for trials.",
     )

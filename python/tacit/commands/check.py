@@ -11,7 +11,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "check",
         help="find every operator that is not supported, before any run",
-        description="Runs a program once, with nothing secret, and lists every operator that secret "
+        description="Runs a program once, with nothing secret, and lists every operator that "
+        "secret "
         "tensors do not have, with its module, its line, and what can be done instead. Exit "
         "status 1 if there is any.",
     )

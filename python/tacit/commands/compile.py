@@ -16,7 +16,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "compile",
         help="make a program of a model, for inference on secret data",
-        description="Compiles a model in the clear, on its owner's machine: writes the program, which all "
+        description="Compiles a model in the clear, on its owner's machine: writes the program, "
+        "which all "
         "parties get, and the weights, which stay with the owner. Everything that cannot be "
         "compiled is named at once.",
     )

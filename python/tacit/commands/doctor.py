@@ -12,7 +12,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "doctor",
         help="say whether a session is possible, and what to fix",
-        description="Examines versions, the configuration, certificates and keys. With the option that "
+        description="Examines versions, the configuration, certificates and keys. With the option "
+        "that "
         "names a member, it also examines whether that member can listen, which of the others "
         "can be reached, and whether clocks and settings agree.",
     )

@@ -15,7 +15,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "certificates",
         help="make keys and certificates of servers and clients",
-        description="Makes keys and certificates: with --server or --client for one of them, which it "
+        description="Makes keys and certificates: with --server or --client for one of them, which "
+        "it "
         "runs on its own machine; with --servers and --clients for all, for trials.",
     )
     parser.add_argument("--server", type=int, metavar="I", help="for this server, 0 to 2")

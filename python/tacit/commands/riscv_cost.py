@@ -14,7 +14,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "cost",
         help="say what a program costs, without any other party",
-        description="Runs a program between parties in this process, on zeros instead of secrets, and "
+        description="Runs a program between parties in this process, on zeros instead of secrets, "
+        "and "
         "says what that costs: rounds and bytes are exactly those of any run, unless the "
         "program opens values on its way and continues by them. The length of a secret is "
         "enough, as in --secret a=0:u64:1000. The correlations of additive sharing are "

@@ -41,9 +41,9 @@ EXACT = (
 POLYNOMIAL = (
     aten.affine_grid_generator.default,
     aten.deg2rad.default,
-    aten.grid_sampler_2d.default,  # weights come from the grid, which is public or takes few products
+    aten.grid_sampler_2d.default,  # the grid is public or takes few products
     aten.hardshrink.default,
-    aten.huber_loss.default,  # the branch not selected may leave the range: it is multiplied by zero
+    aten.huber_loss.default,  # the branch not selected is multiplied by zero
     aten.linalg_cross.default,
     aten.mse_loss.default,
     aten.multi_margin_loss.default,

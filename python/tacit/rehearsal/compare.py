@@ -138,7 +138,8 @@ def compare(module: Subject, example: Any, *, scale: int = fixed.DEFAULT.bits) -
     """
     if not isinstance(module, torch.nn.Module):
         raise MisuseError(
-            "compare takes a module and an example of its inputs: a program has no plain run to compare with"
+            "compare takes a module and an example of its inputs: a program has no plain run to "
+            "compare with"
         )
     args, kwargs = arguments(example)
     # ``copy.deepcopy`` does not support every module that can be pickled for the parties.

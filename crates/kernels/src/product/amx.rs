@@ -218,7 +218,8 @@ impl Tiles {
                 "tilezero tmm0" "tilezero tmm1" "tilezero tmm2" "tilezero tmm3";
                 "tileloadd tmm5, [{a} + {stride} + 1024]";
                 "tdpbuud tmm2, tmm5, tmm6" "tdpbuud tmm3, tmm5, tmm7";
-                "tilestored [{sums} + {stride} + 2048], tmm2" "tilestored [{sums} + {stride} + 3072], tmm3"
+                "tilestored [{sums} + {stride} + 2048], tmm2" "tilestored [{sums} + {stride} + \
+                 3072], tmm3"
             );
         } else {
             run!("tilezero tmm0" "tilezero tmm1"; ; ; );

@@ -273,7 +273,8 @@ impl Additive {
 /// Error for a name that now stands for a different value than before.
 pub(super) fn renamed(name: Name, before: usize) -> Error {
     Error::misuse(format!(
-        "operand {name} had {before} elements before; forget a name before it stands for another value"
+        "operand {name} had {before} elements before; forget a name before it stands for another \
+         value"
     ))
 }
 

@@ -263,8 +263,9 @@ impl Additive {
 /// Returns this party's summands of two residues for each opened c = x + 2^62 + r: that of the
 /// truncated value z, and that of the rest x − 2^f·z.
 ///
-/// The integer x is c − 2^62 − r + R(1 − C)·2^64, and z is (c >> f) − (r >> f) + R(1 − C)·2^(64−f) −
-/// 2^(62−f). Neither is reduced modulo 2^64, so residues of r, of r >> f and of R give theirs.
+/// The integer x is c − 2^62 − r + R(1 − C)·2^64. The integer z is (c >> f) − (r >> f) + R(1 −
+/// C)·2^(64−f) − 2^(62−f). Neither is reduced modulo 2^64, so residues of r, of r >> f and of R
+/// give theirs.
 fn residues_of_truncated(
     opened: &[u64],
     f: u32,

@@ -304,8 +304,7 @@ fn one_guess_is_answered_in_an_exchange_and_none_after_it() {
     let mut secrets = Secrets::new().unwrap();
     for round in 0..20 {
         assert!(!attack(round, round + 1, &mut secrets));
-        // The same attacker finds the key if its guess was right, so the search is able to find
-        // one.
+        // With a right guess, this attacker finds the key: so the search is able to find one.
         assert!(attack(round, round, &mut secrets));
     }
 }

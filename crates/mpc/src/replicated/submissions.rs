@@ -168,7 +168,10 @@ impl Federated for Replicated {
                         if passed_on.commitment() != commitment {
                             return Err(self.channel.accuse(
                                 after,
-                                format!("the vector that it passed on for client {client} is not the one that the client signed"),
+                                format!(
+                                    "the vector that it passed on for client {client} is not \
+                                         the one that the client signed"
+                                ),
                             ));
                         }
                         copy(&passed_on.words, out, last);

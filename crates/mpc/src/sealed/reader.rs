@@ -78,7 +78,8 @@ impl Reader {
                 error_at(
                     path,
                     &format!(
-                        "cannot be opened: {}; name a file that this user may read and write, since its use \
+                        "cannot be opened: {}; name a file that this user may read and write, \
+                         since its use \
                          is recorded in it",
                         cause(&error)
                     ),

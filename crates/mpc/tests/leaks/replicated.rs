@@ -129,7 +129,8 @@ fn without_any_one_mask_the_test_fails() {
             });
             assert!(
                 seen,
-                "{name} of {n}: no leak to party {receiver} is detected although mask range {at} is zero"
+                "{name} of {n}: no leak to party {receiver} is detected although mask range {at} \
+                 is zero"
             );
             mutants.fetch_add(1, Ordering::Relaxed);
         }

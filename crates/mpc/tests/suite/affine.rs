@@ -143,8 +143,8 @@ impl Layer {
     }
 }
 
-/// A named operand occurs in several terms, once on the left and twice on the right, and again in
-/// the same sum. Each time the sum is right, and takes the rounds of a single product and its
+/// A named operand occurs in several terms, once on the left and twice on the right, and the sum is
+/// computed again. Each time it is right, and takes the rounds of a single product and its
 /// truncation.
 pub fn named_operands_of_several_terms(protocol: &str) {
     const NAME: mpc::Name = 7;

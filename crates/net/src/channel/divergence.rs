@@ -43,7 +43,8 @@ const VERDICT: Duration = Duration::from_secs(1);
 const HEARING: u64 = 8;
 
 /// Possible differences between steps of the same name.
-const OTHER_PARAMETERS: &str = ", with other parameters in this step or an earlier one (bits, width, receiver, scale, \
+const OTHER_PARAMETERS: &str = ", with other parameters in this step or an earlier one (bits, \
+                                width, receiver, scale, \
                                 sizes, which tensors, or which values are public)";
 
 impl Channel {

@@ -389,7 +389,8 @@ impl Channel {
         let words = payload.len();
         if words > MOST_WORDS {
             return Err(self.shared.fail(Error::misuse(format!(
-                "step \"{}\" sends {words} words at once; the limit is {MOST_WORDS}: work on smaller tensors",
+                "step \"{}\" sends {words} words at once; the limit is {MOST_WORDS}: work on \
+                 smaller tensors",
                 self.step
             ))));
         }

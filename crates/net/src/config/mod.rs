@@ -265,8 +265,10 @@ impl Config {
     fn members(&self, dealer: bool) -> Result<impl Iterator<Item = &Party>> {
         if dealer && self.dealer.is_none() {
             return Err(Error::setup(format!(
-                "{}: the table [dealer] is missing, but the source of correlations is a dealer; add the table, with \
-                 the dealer's address and certificate, to the file of every member, or choose another source",
+                "{}: the table [dealer] is missing, but the source of correlations is a dealer; \
+                 add the table, with \
+                 the dealer's address and certificate, to the file of every member, or choose \
+                 another source",
                 self.path.display()
             )));
         }

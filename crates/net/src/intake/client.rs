@@ -90,7 +90,8 @@ impl Client {
     ) -> Result<Self> {
         if addresses.len() != SERVERS || number >= MOST_CLIENTS {
             return Err(Error::misuse(format!(
-                "client {number} with {} servers' addresses: clients count from 0 to {}, and a federation has \
+                "client {number} with {} servers' addresses: clients count from 0 to {}, and a \
+                 federation has \
                  {SERVERS} servers",
                 addresses.len(),
                 MOST_CLIENTS - 1
@@ -239,7 +240,8 @@ impl Client {
             let (found, right) = (piece.words.len() as u64, super::words_of(at, task.words));
             if found != right {
                 return Err(Error::misuse(format!(
-                    "round {} needs vectors of {} words; piece {at} has {found} words instead of {right}",
+                    "round {} needs vectors of {} words; piece {at} has {found} words instead of \
+                     {right}",
                     task.round, task.words
                 )));
             }

@@ -160,7 +160,8 @@ impl Round {
     pub fn close(&mut self, client: usize) -> std::result::Result<(), String> {
         if self.terms.closer != Some(client) {
             return Err(format!(
-                "client {client} is not the coordinator; only the coordinator ends round {} before its deadline",
+                "client {client} is not the coordinator; only the coordinator ends round {} \
+                 before its deadline",
                 self.terms.number
             ));
         }
@@ -219,7 +220,8 @@ impl Round {
                 Ok(Answer::Complete)
             } else {
                 Err(format!(
-                    "client {client} has submitted something else in round {}; only the first submission counts",
+                    "client {client} has submitted something else in round {}; only the first \
+                     submission counts",
                     self.terms.number
                 ))
             };
@@ -227,7 +229,8 @@ impl Round {
         self.in_time(now)?;
         if !self.tickets.admit(statement, tickets) {
             return Err(format!(
-                "the submission of client {client} has no tickets of the other servers, which must receive \
+                "the submission of client {client} has no tickets of the other servers, which \
+                 must receive \
                  their part of it first"
             ));
         }
@@ -286,7 +289,8 @@ impl Round {
                 return Ok(());
             }
             return Err(format!(
-                "client {client} has submitted something else in round {}; only the first submission counts",
+                "client {client} has submitted something else in round {}; only the first \
+                 submission counts",
                 self.terms.number
             ));
         }
@@ -325,7 +329,8 @@ impl Round {
         let Terms { number, words, .. } = self.terms;
         if statement.federation != self.federation {
             return Err(
-                "the submission is for another federation: name and servers' certificates must be the same in \
+                "the submission is for another federation: name and servers' certificates must be \
+                 the same in \
                  all configurations"
                     .to_owned(),
             );

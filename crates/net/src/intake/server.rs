@@ -46,7 +46,8 @@ impl Intake {
         if server >= SERVERS || clients.is_empty() || clients.len() > MOST_CLIENTS {
             let count = clients.len();
             return Err(Error::misuse(format!(
-                "server {server} with {count} clients: a federation has servers 0 to {} and 1 to {MOST_CLIENTS} \
+                "server {server} with {count} clients: a federation has servers 0 to {} and 1 to \
+                 {MOST_CLIENTS} \
                  clients",
                 SERVERS - 1
             )));

@@ -180,7 +180,8 @@ fn known(intake: &IntakeState, federation: &Hash) -> Result<(), End> {
         return Ok(());
     }
     Err(End::Refused(
-        "this server is of another federation: the name and the servers' certificates must be the same \
+        "this server is of another federation: the name and the servers' certificates must be the \
+         same \
          in all configurations"
             .to_owned(),
     ))
@@ -369,7 +370,8 @@ fn take(
     let pieces = received.map_err(|error| match error {
         End::Broken(error) if error.get_ref().is_some_and(|why| why.is::<TooSlow>()) => {
             End::Refused(format!(
-                "the submission of client {client} held one of few places, but less than {} kB of it came \
+                "the submission of client {client} held one of few places, but less than {} kB of \
+                 it came \
                  in {} seconds; submit again over a faster connection",
                 LEAST / 1000,
                 WINDOW.as_secs()

@@ -153,7 +153,8 @@ pub(super) fn is_signed(
 pub(super) fn signer(key: &str) -> Result<Box<dyn Signer>> {
     let unusable = || {
         Error::setup(
-            "the private key of this client cannot sign submissions; make one by `tacit federated certificates`",
+            "the private key of this client cannot sign submissions; make one by `tacit federated \
+             certificates`",
         )
     };
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| unusable())?;

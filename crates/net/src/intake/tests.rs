@@ -520,7 +520,8 @@ fn unlike_versions_say_so_at_both_ends() {
     bytes[3] = 1;
     let mut stream = raw.connect();
     stream.write_all(&bytes).unwrap();
-    let said = "it speaks version 1 of the protocol between clients and servers, but this end speaks \
+    let said = "it speaks version 1 of the protocol between clients and servers, but this end \
+                speaks \
                 version 2: run the same release of tacit at all clients and servers";
     let reply = Reply::read(&mut stream).unwrap();
     assert_eq!(reply, Reply::Refusal(said.to_owned()));
@@ -578,7 +579,8 @@ fn without_a_certificate_nobody_is_heard() {
         let refusal = tls::refusal(&heard.unwrap_err());
         assert_eq!(refusal, Some(SetupFault::Refused));
         raw.reason(
-            "it presented a certificate that belongs to no client; put each client's current certificate",
+            "it presented a certificate that belongs to no client; put each client's current \
+             certificate",
         );
     }
     let config = tls::notice_config(&raw.server, None).unwrap();

@@ -163,7 +163,8 @@ pub fn connect(
     {
         let parties = members;
         return Err(Error::misuse(format!(
-            "party {party} of {parties} with {} certificates: a session has 2 to {MOST_PARTIES} parties, \
+            "party {party} of {parties} with {} certificates: a session has 2 to {MOST_PARTIES} \
+             parties, \
              counted from 0, each with its address and certificate",
             identity.certificates.len()
         )));

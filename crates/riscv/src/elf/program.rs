@@ -107,7 +107,8 @@ impl Program {
         // address.
         if header.e_type(endian) == ET_DYN {
             return refused(
-                "it has no fixed address, like a shared library or a -static-pie program: link it with \
+                "it has no fixed address, like a shared library or a -static-pie program: link it \
+                 with \
                  -static and -no-pie",
             );
         }
@@ -121,7 +122,8 @@ impl Program {
         }
         if kinds().filter(|&kind| kind == PT_LOAD).count() > SEGMENTS {
             return refused(
-                "it has more segments than a linker makes: link it again, without a custom linker script",
+                "it has more segments than a linker makes: link it again, without a custom linker \
+                 script",
             );
         }
         let mut wanted = 0_u64;
@@ -138,14 +140,16 @@ impl Program {
             }
             let Ok(stored) = segment.data(endian, file) else {
                 return refused(
-                    "a segment reaches beyond the end of the file: it is cut off or damaged; copy or \
+                    "a segment reaches beyond the end of the file: it is cut off or damaged; copy \
+                     or \
                      link it again",
                 );
             };
             let start = segment.p_vaddr(endian);
             if stored.len() as u64 > size || start.checked_add(size).is_none() || start % 2 == 1 {
                 return refused(
-                    "the size of a segment contradicts its header: the file is damaged; copy or link it \
+                    "the size of a segment contradicts its header: the file is damaged; copy or \
+                     link it \
                      again",
                 );
             }

@@ -100,7 +100,8 @@ impl Call<'_> {
         // Floats beyond the float registers are passed in integer registers.
         if self.arguments.len() - floats.min(ARGUMENTS) > ARGUMENTS {
             return refuse(format!(
-                "{} arguments: a function takes {ARGUMENTS} in registers; put the others into an array",
+                "{} arguments: a function takes {ARGUMENTS} in registers; put the others into an \
+                 array",
                 self.arguments.len()
             ));
         }

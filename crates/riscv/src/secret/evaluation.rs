@@ -259,7 +259,8 @@ impl Set {
         if words.iter().any(opaque::is_opaque) {
             return Err(Error::stopped(match fate {
                 Fate::Opened(_) => {
-                    "only some bytes of a secret float are opened: write it whole, and give its type, f32 or f64"
+                    "only some bytes of a secret float are opened: write it whole, and give its \
+                     type, f32 or f64"
                 }
                 Fate::Shared | Fate::Fractions(_) => {
                     "secret floats are kept as shares of integers: give their type, f32 or f64"
@@ -320,12 +321,17 @@ impl Set {
                         }
                         Some(range) if range.places() + i32::from(scale) > ROOM => {
                             return refuse(
-                                "a secret float is to stay secret, but its range is larger than secret tensors \
+                                "a secret float is to stay secret, but its range is larger than \
+                                 secret tensors \
                                  can hold: open it, or have the program divide it before",
                             );
                         }
                         Some(range) => {
-                            let known = Known { word, scale: own, range };
+                            let known = Known {
+                                word,
+                                scale: own,
+                                range,
+                            };
                             at_scale(&mut Secret, &known, scale.into()).word
                         }
                     }
@@ -334,14 +340,16 @@ impl Set {
                     Some(word) => Word::Public(word),
                     None => {
                         return refuse(
-                            "a public number kept among secret floats does not fit fixed point: keep it \
+                            "a public number kept among secret floats does not fit fixed point: \
+                             keep it \
                              below 2^30",
                         );
                     }
                 },
                 _ => {
                     return refuse(
-                        "values kept as shares of floats have another type, or are integers: give their type",
+                        "values kept as shares of floats have another type, or are integers: give \
+                         their type",
                     );
                 }
             });

@@ -76,15 +76,18 @@ fn what_stops_a_program_is_said_with_the_branch_that_it_is_on_a_side_of() {
     let program = program();
     let start = program.function("digits").expect("the function exists");
     let message = stopped("digits");
-    let loops = ": a loop's exit depends on a secret: bound the loop by a public number, or select one of \
+    let loops = ": a loop's exit depends on a secret: bound the loop by a public number, or \
+                 select one of \
          two values";
     assert!(message.ends_with(loops), "{message}");
     assert!(message.contains(" in digits ("), "{message}");
     assert!(!message.contains(&format!("{start:#x}")), "{message}");
 
     let message = stopped("beyond");
-    let unmapped = ": 8 bytes at 0x10800000 are outside the program's memory: check pointers for NULL, and \
-         indices and lengths for the bounds of their arrays; this is on one side of the branch at 0x";
+    let unmapped = ": 8 bytes at 0x10800000 are outside the program's memory: check pointers for \
+                    NULL, and \
+         indices and lengths for the bounds of their arrays; this is on one side of the branch at \
+         0x";
     assert!(message.contains(unmapped), "{message}");
     assert_eq!(message.matches(" in beyond (").count(), 2, "{message}");
     // For the secret's actual value, the program would not have met the fault.

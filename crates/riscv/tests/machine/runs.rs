@@ -152,7 +152,8 @@ fn a_program_opens_what_it_says() {
         let message = outcome.err().expect("20 bytes are not whole values");
         assert!(
             message.contains(
-                "the output sums has 20 bytes, not a multiple of 8: give its type, as in sums=all:u8"
+                "the output sums has 20 bytes, not a multiple of 8: give its type, as in \
+                 sums=all:u8"
             ),
             "{message}"
         );
@@ -209,7 +210,8 @@ fn what_ends_in_another_way_says_why() {
         let found = outcome
             .err()
             .expect("the program does not write this output");
-        let message = "it ended with status 0 and did not write the output more: write a file of this \
+        let message = "it ended with status 0 and did not write the output more: write a file of \
+                       this \
                        name, or remove the --output; files that it did not find: total; it had \
                        printed: 5 sums";
         assert!(found.contains(message), "{found}");

@@ -74,7 +74,10 @@ LIMITS = {
 KIND = "account"
 
 #: The remedy for a file that is damaged: what was spent stays spent.
-REMEDY = "put it back as it was, or copy another server's, which is the same; to remove it forgets what was spent"
+REMEDY = (
+    "put it back as it was, or copy another server's, which is the same; "
+    "to remove it forgets what was spent"
+)
 #: The step by which ε is raised, and the most steps, if noise is off from a Gaussian.
 STEP, STEPS = 1e-9, 200
 

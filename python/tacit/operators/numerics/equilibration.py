@@ -51,7 +51,10 @@ _GREATEST = 30
 _CONVERGED = 2.0**-8
 
 BEYOND = "a matrix that is singular, or has a condition number beyond 2^10, where less is right"
-REMEDY = "leave out columns that depend on others, or add a multiple of the identity, as ridge regression does"
+REMEDY = (
+    "leave out columns that depend on others, or add a multiple of the "
+    "identity, as ridge regression does"
+)
 
 
 def matrix_product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:

@@ -91,7 +91,8 @@ impl Stored {
         let content = reader.header().content;
         if !(VERSION..=GUARDED).contains(&content) {
             let reason = format!(
-                "its records are of version {content}, but this release reads {VERSION} to {GUARDED}; make new \
+                "its records are of version {content}, but this release reads {VERSION} to \
+                 {GUARDED}; make new \
                  correlations with `tacit correlations make`"
             );
             return Err(unfit(&place.path, &reason));
@@ -119,7 +120,8 @@ impl Stored {
             let used = used.ok_or_else(impossible)?;
             if used == runs && self.reader.used() < runs {
                 let reason = format!(
-                    "exhausted: party {peer}'s file counts all {runs} runs as used; make new correlations with \
+                    "exhausted: party {peer}'s file counts all {runs} runs as used; make new \
+                     correlations with \
                      `tacit correlations make`"
                 );
                 return Err(unfit(self.reader.path(), &reason));
@@ -160,8 +162,10 @@ impl Stored {
     fn column(&mut self, job: &Job, at: usize) -> Result<Vec<u64>> {
         let Some((found, words)) = self.reader.next()? else {
             return Err(Error::misuse(format!(
-                "the correlations of this run are exhausted: the program asks for more ({}) than when its \
-                 demand was found; make new correlations, with `--program` of a compiled program, or with what \
+                "the correlations of this run are exhausted: the program asks for more ({}) than \
+                 when its \
+                 demand was found; make new correlations, with `--program` of a compiled program, \
+                 or with what \
                  `tacit run --record` records",
                 job.describe()
             )));
@@ -171,7 +175,8 @@ impl Stored {
         }
         Err(Error::misuse(format!(
             "the correlations were made for another program or other shapes: it asked for {}, \
-             this one asks for {}; make new correlations, with `--program` of a compiled program, or with what \
+             this one asks for {}; make new correlations, with `--program` of a compiled program, \
+             or with what \
              `tacit run --record` records",
             described(&found),
             job.describe()

@@ -181,8 +181,10 @@ impl Transfer {
             | Kind::CheckedTruncations { .. }
             | Kind::ResidueTriples
             | Kind::Lifts => Err(Error::misuse(
-                "only a dealer can make the correlations of guarded comparisons, and of checks among three and more parties: make \
-                 them with source \"dealer\", or record the demand with the source that is to make them",
+                "only a dealer can make the correlations of guarded comparisons, and of checks \
+                 among three and more parties: make \
+                 them with source \"dealer\", or record the demand with the source that is to \
+                 make them",
             )),
         }
     }

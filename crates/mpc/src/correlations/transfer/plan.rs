@@ -7,9 +7,9 @@ use kernels::matrix::transposed;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Layout of an operand's words as matrices of scalars. Two layouts are equal exactly if they make
-/// the same scalars of the same words, in the same order and blocks. Then what was sent for a kept
-/// mask in one layout serves the other.
+/// Layout of an operand's words as matrices of scalars. Two layouts are equal exactly if they
+/// turn equal words into equal scalars, in one order and in equal blocks. Then what was sent for a
+/// kept mask in one layout serves the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     /// Rows of one matrix of scalars.

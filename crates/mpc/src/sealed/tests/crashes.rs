@@ -117,10 +117,11 @@ fn where_the_disk_is_full_it_is_named_and_nothing_is_left() {
     let file = path.display();
     let said = format!("setup: {file}: cannot be written: the disk is full (mounted at /");
     assert!(given.starts_with(&said), "{given}");
-    let remedy = " bytes are free); no part of it is left: make room on that disk, or give a path on another one";
+    let remedy = " bytes are free); no part of it is left: make room on that disk, or give a path \
+                  on another one";
     assert!(given.ends_with(remedy), "{given}");
     assert!(scratch.is_empty(), "a file was left behind");
-    // The same holds at the end, when buffered data are written.
+    // A full disk is also reported at the end, when buffered data are written.
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.file = std::io::BufWriter::new(full());
     writer.append(b"", &[1]).unwrap();

@@ -241,7 +241,8 @@ fn another_key_and_another_party_are_told() {
     assert_eq!(
         given,
         format!(
-            "setup: {file}: sealed with another key; it says that it was made for party 1 of 3: open \
+            "setup: {file}: sealed with another key; it says that it was made for party 1 of 3: \
+             open \
              it with the private key that the party had then, or make new correlations"
         )
     );
