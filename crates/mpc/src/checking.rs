@@ -45,6 +45,9 @@ pub trait Checking {
     /// Takes what the last operation kept. `None` in a rehearsal, which computes nothing.
     fn kept(&mut self) -> Option<Kept>;
 
+    /// Puts back what [`Checking::kept`] took, for an operation of several steps.
+    fn put_back(&mut self, kept: Kept);
+
     /// Returns the number of bits by which a value is shifted up before a truncation by `shift`.
     fn above(&self, shift: Shift) -> u32;
 

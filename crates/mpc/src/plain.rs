@@ -289,16 +289,7 @@ impl Protocol for Plain {
         compared: Compared,
         out: PartsMut,
     ) -> Result<Option<Tally>> {
-        let mut truncated = vec![0; sum.elements()];
-        self.affine(sum, &mut [&mut truncated])?;
-        let rest = mem::take(&mut self.kept.rest);
-        let tally = self.rectify(&[&truncated], None, compared, out)?;
-        self.kept = Kept {
-            rest,
-            truncated: vec![truncated],
-            residues: Vec::new(),
-        };
-        Ok(tally)
+        steps::rectified_affine(self, sum, compared, out)
     }
 
     fn guards(&self) -> bool {
@@ -329,6 +320,10 @@ impl Checking for Plain {
 
     fn kept(&mut self) -> Option<Kept> {
         Some(mem::take(&mut self.kept))
+    }
+
+    fn put_back(&mut self, kept: Kept) {
+        self.kept = kept;
     }
 
     fn above(&self, _: Shift) -> u32 {

@@ -30,19 +30,27 @@ pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -
     Ok(())
 }
 
-/// Computes [`Protocol::rectified_affine`]; also returns the components of the truncated value.
+/// Computes [`Protocol::rectified_affine`] by [`Protocol::affine`] and [`Protocol::rectify`].
 pub(crate) fn rectified_affine(
     protocol: &mut dyn Protocol,
     sum: &Affine,
     compared: Compared,
     out: PartsMut,
-) -> Result<(Option<Tally>, Vec<Vec<u64>>)> {
+) -> Result<Option<Tally>> {
     let mut truncated = vec![vec![0; sum.elements()]; protocol.parts()];
     let mut slices: Vec<&mut [u64]> = truncated.iter_mut().map(Vec::as_mut_slice).collect();
     protocol.affine(sum, &mut slices)?;
+    // While this fiber waits for messages, another one may keep its own data.
+    let kept = protocol.checking().and_then(|checking| checking.kept());
     let slices: Vec<&[u64]> = truncated.iter().map(Vec::as_slice).collect();
     let tally = protocol.rectify(&slices, None, compared, out)?;
-    Ok((tally, truncated))
+    if let (Some(mut kept), Some(checking)) = (kept, protocol.checking()) {
+        if !kept.rest.is_empty() {
+            kept.truncated = truncated;
+        }
+        checking.put_back(kept);
+    }
+    Ok(tally)
 }
 
 /// Computes [`Protocol::rectify`] for a width that is proved to be enough: x minus the part that is

@@ -67,6 +67,10 @@ impl Checking for Additive {
         Some(std::mem::take(&mut self.kept))
     }
 
+    fn put_back(&mut self, kept: Kept) {
+        self.kept = kept;
+    }
+
     fn above(&self, _: Shift) -> u32 {
         0
     }

@@ -48,7 +48,7 @@ use crate::fibers::{self, Baton, Fibered, Linked};
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Correlated, Cost, Error, Expectation, Join, Kept,
     Name, Next, Operand, Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Rehearsal,
-    Result, Shift, Tally, Term, ThreatModel, Trust, keys,
+    Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
 };
 use kernels::stream::{Key, Stream};
 use net::{Channel, Reading};
@@ -352,17 +352,7 @@ impl Protocol for Additive {
         out: PartsMut,
     ) -> Result<Option<Tally>> {
         if self.channel.parties() > 2 {
-            let is_keeping = self.is_keeping;
-            let mut truncated = vec![0; sum.elements()];
-            self.affine(sum, &mut [&mut truncated])?;
-            // While this fiber waits for messages, another one may keep its own data.
-            let mut kept = mem::take(&mut self.kept);
-            let tally = self.rectify(&[&truncated], None, compared, out)?;
-            if is_keeping {
-                kept.truncated = vec![truncated];
-            }
-            self.kept = kept;
-            return Ok(tally);
+            return steps::rectified_affine(self, sum, compared, out);
         }
         rectify::rectified_affine(self, sum, compared, only_mut(out))
     }

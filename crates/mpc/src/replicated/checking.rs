@@ -41,6 +41,10 @@ impl Checking for Replicated {
         Some(std::mem::take(&mut self.kept))
     }
 
+    fn put_back(&mut self, kept: Kept) {
+        self.kept = kept;
+    }
+
     fn above(&self, shift: Shift) -> u32 {
         shift.above()
     }

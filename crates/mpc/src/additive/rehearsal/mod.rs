@@ -294,7 +294,7 @@ impl Protocol for Rehearsed {
         out: PartsMut,
     ) -> Result<Option<Tally>> {
         if self.parties() > 2 {
-            return Ok(steps::rectified_affine(self, sum, compared, out)?.0);
+            return steps::rectified_affine(self, sum, compared, out);
         }
         let compared = compared.with_guards(self.guards);
         let (inspected, _) = compared.of_summands(2, sum.shift.bits());
@@ -348,6 +348,8 @@ impl Checking for Rehearsed {
         self.is_keeping = false;
         None
     }
+
+    fn put_back(&mut self, _: Kept) {}
 
     fn above(&self, _: Shift) -> u32 {
         0
