@@ -105,7 +105,6 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "gather": lambda: session.gather(b"x"),
         "note_told": lambda: session.note_told(b"x"),
         "checks": lambda: session.checks,
-        "lifts_truncated": lambda: session.lifts_truncated,
         "settle": lambda: session.settle([(words, None)], []),
         "share": lambda: session.share(VALUES, 0, out),
         "share_bits": lambda: session.share_bits(bits[0], 0, flags),

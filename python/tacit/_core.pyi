@@ -49,7 +49,15 @@ class Convolution:
 class Expectation: ...
 
 class Residues:
-    def __init__(self, summands: Words | None = None) -> None: ...
+    def __init__(self) -> None: ...
+
+class Kept:
+    def __init__(self) -> None: ...
+    @property
+    def residues(self) -> Residues | None: ...
+    @property
+    def has_truncated(self) -> bool: ...
+    def truncated(self, out: list[Words]) -> None: ...
 
 class Flag:
     @staticmethod
@@ -141,7 +149,7 @@ class Session:
         out: list[Words],
         truncate: int,
         names: Names,
-        kept: list[Words] = ...,
+        kept: Kept | None = None,
     ) -> None: ...
     def matmul(
         self,
@@ -155,7 +163,7 @@ class Session:
         is_transposed: bool,
         truncate: tuple[int, bool],
         names: Names,
-        kept: list[Words] = ...,
+        kept: Kept | None = None,
     ) -> None: ...
     def convolution(
         self,
@@ -165,7 +173,7 @@ class Session:
         shape: Convolution,
         truncate: tuple[int, bool],
         names: Names,
-        kept: list[Words] = ...,
+        kept: Kept | None = None,
     ) -> None: ...
     def forget(self, name: int) -> None: ...
     def rehearse(self) -> bool: ...
@@ -209,12 +217,10 @@ class Session:
         out: list[Words],
         truncate: tuple[int, bool],
         rectified: tuple[int, int, int] | None = None,
-        kept: list[Words] = ...,
+        kept: Kept | None = None,
     ) -> Flag | None: ...
     @property
     def checks(self) -> bool: ...
-    @property
-    def lifts_truncated(self) -> bool: ...
     @property
     def is_checked(self) -> bool: ...
     def settle(

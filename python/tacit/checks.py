@@ -9,8 +9,11 @@ Claims are settled together, by ``_core.Session.settle``, when something is open
 nothing is sent for them. They are settled earlier if many are pending.
 
 Operators make no claims for computations within proved bounds, such as the series of a function
-(``proved``). They hold the arguments to the function's domain instead. Numbers that have few bits
-because of how they were computed are not held again (``Claims.bound``).
+(``proved``). They hold the arguments to the function's domain instead.
+
+The *limit* of a tensor is public (``Claims.limit``). It follows from how the tensor was computed.
+For example, shared fractions are encoded in few bits, and truncated numbers have few. Tensors whose
+limit is low enough are not held.
 """
 
 import math
@@ -18,15 +21,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tacit import _core, fixed
 from tacit.buffers import array
 from tacit.errors import MisuseError, printable
-from tacit.flags import Dependencies
+from tacit.flags import Dependencies, is_all_of_its_storage
 from tacit.modes import is_tracing
 from tacit.storage_cache import Geometry, Storages, geometry
 
@@ -45,6 +46,9 @@ WORD = 60
 
 #: Magnitudes of numbers to be truncated are below 2^TRUNCATED.
 TRUNCATED = 62
+
+#: Limit of numbers of which nothing is known.
+UNKNOWN = 1 << fixed.WORD
 
 
 class Checked(Protocol):
@@ -92,11 +96,9 @@ class Claims:
         self._core = core
         self._dependencies = dependencies
         self._storages = storages
-        #: Bits of the numbers in a storage, if these are few because of how they were computed.
-        self._bounds: dict[int, tuple[StorageWeakRef, int]] = {}
-        #: Whether truncations leave the residues of their results.
-        self.has_residues = core.lifts_truncated
-        #: Number of entries in ``_bounds`` above which entries of freed storages are dropped.
+        #: Limits of the numbers in a storage, by its address.
+        self._limits: dict[int, tuple[StorageWeakRef, int]] = {}
+        #: Number of entries in ``_limits`` above which entries of freed storages are dropped.
         self._cleanup_threshold = 0
         self._forget()
 
@@ -167,26 +169,31 @@ class Claims:
                 self._storages.derive(_core.Residues, [tensor], found)
         return found
 
-    def bound(self, parts: Parts) -> int:
-        """Returns b such that magnitudes are below 2^b if the claims that they depend on hold."""
-        found = self._bounds.get(parts[0].untyped_storage()._cdata) if self._bounds else None
-        return fixed.WORD if found is None else found[1]
+    def limit(self, parts: Parts) -> int:
+        """Returns a number that all magnitudes are below if the claims that they depend on hold."""
+        found = self._limits.get(parts[0].untyped_storage()._cdata) if self._limits else None
+        return UNKNOWN if found is None else found[1]
 
-    def bounded(self, parts: Parts, bits: int) -> None:
-        """Records that magnitudes of numbers that have just been computed are below 2^bits."""
-        if len(self._bounds) > self._cleanup_threshold:
-            for at, (reference, _) in list(self._bounds.items()):
+    def limited(self, parts: Parts, limit: int) -> None:
+        """Records the limit of numbers that have just been computed."""
+        if limit < UNKNOWN and not is_all_of_its_storage(parts[0]):
+            # The storage has other numbers too.
+            limit = max(limit, self.limit(parts))
+        if limit >= UNKNOWN:
+            return
+        if len(self._limits) > self._cleanup_threshold:
+            for at, (reference, _) in list(self._limits.items()):
                 if reference.expired():  # type: ignore[no-untyped-call]
-                    self._bounds.pop(at, None)
-            self._cleanup_threshold = 2 * len(self._bounds) + 64
+                    self._limits.pop(at, None)
+            self._cleanup_threshold = 2 * len(self._limits) + 64
         # While this reference exists, no other storage gets the same address.
         reference = StorageWeakRef(parts[0].untyped_storage())  # type: ignore[no-untyped-call]
-        self._bounds[reference.cdata] = reference, bits
+        self._limits[reference.cdata] = reference, limit
 
     def written(self, parts: Parts) -> None:
         """Copies the contents that pending claims refer to before a write to their storage."""
         storage = parts[0].untyped_storage()._cdata
-        self._bounds.pop(storage, None)
+        self._limits.pop(storage, None)
         if not self._waiting:
             return
         for key in [key for key in self._places if key[0] == storage]:
@@ -277,6 +284,17 @@ def hold(session: Checked, parts: Parts, bits: float) -> None:
         _hold(session, parts, bits)
 
 
+def hold_result(session: Checked, out: Parts, bits: int) -> None:
+    """Holds the results of the current operator, as ``hold`` does.
+
+    They depend on this claim, so the bound that they must pass is recorded with them.
+    """
+    hold(session, out, bits)
+    if is_on(session) and out[0].numel():
+        limit = 3 << min(bits, WORD)
+        session.claims.limited(out, min(limit, session.claims.limit(out)))
+
+
 def hold_promised(session: Checked, parts: Parts, width: int) -> None:
     """Claims that a comparison in ``width`` bits, as promised by the user, is right for numbers."""
     numerics = session.numerics
@@ -304,11 +322,28 @@ def hold_exactly(session: Checked, parts: Parts, bits: int) -> None:
 
 
 def _hold(session: Checked, parts: Parts, bits: float) -> None:
-    if session.claims.bound(parts) <= bits:
+    if session.claims.limit(parts) <= _passing(int(bits)):
         return
     width = max(4, min(int(bits), WORD) + 3)
-    claim, place = session.claims.now(session.operator_label), session.claims.place(parts)
+    claim = session.claims.now(session.operator_label)
+    place = session.claims.place(tuple(map(_without_repetitions, parts)))
     claim.holds[place] = min(width, claim.holds.get(place, width))
+
+
+def _passing(bits: int) -> int:
+    """Returns the limit of numbers that need no hold to ``bits`` bits.
+
+    Operators accept all numbers that a hold may pass, and with ``WORD`` all below 2^TRUNCATED.
+    """
+    return 1 << TRUNCATED if bits >= WORD else 3 << bits
+
+
+def _without_repetitions(part: torch.Tensor) -> torch.Tensor:
+    """Returns a view that has the elements of an expanded tensor once."""
+    for dim, (stride, size) in enumerate(zip(part.stride(), part.shape, strict=True)):
+        if stride == 0 and size > 1:
+            part = part.narrow(dim, 0, 1)
+    return part
 
 
 def hold_summands(session: Checked, parts: Parts, count: int) -> None:
@@ -326,7 +361,7 @@ def hold_factors(session: Checked, parts: Parts, growth: torch.Tensor) -> None:
     # A hold may pass numbers up to three times as large as its limit.
     bits = torch.floor(TRUNCATED - torch.log2(3.0 * growth.clamp(min=1.0)))
     lowest, highest = (int(bound) for bound in bits.aminmax())
-    if lowest == highest or session.claims.bound(parts) <= lowest:
+    if lowest == highest or session.claims.limit(parts) <= _passing(lowest):
         hold(session, parts, lowest)
         return
     bits = bits.expand(parts[0].shape)
@@ -342,42 +377,59 @@ def hold_truncated(session: Checked, parts: Parts, out: Callable[[], Parts], bit
     """
     if not is_on(session):
         return out()
-    bound = session.claims.bound(parts)
-    if bound > TRUNCATED:
+    limit = session.claims.limit(parts)
+    if limit > 1 << TRUNCATED:
         hold(session, parts, WORD)
-        bound = TRUNCATED
+        limit = 1 << TRUNCATED
     found = out()
-    session.claims.bounded(found, max(1, bound - bits) + 1)
+    session.claims.limited(found, _truncated(limit, bits))
     return found
 
 
 def known(session: Checked, parts: Parts, bits: int) -> None:
     """Records that numbers that have just been computed are below 2^bits without any claim."""
     if is_on(session) and parts[0].numel():
-        session.claims.bounded(parts, bits)
+        session.claims.limited(parts, 1 << bits)
 
 
 def inherit(session: Checked, out: Parts, *given: Parts) -> None:
-    """Records that results are no larger than their operands, so they have the same bound."""
-    if is_on(session):
-        bits = max(map(session.claims.bound, given))
-        if bits < fixed.WORD:
-            session.claims.bounded(out, bits)
+    """Records that results are no larger than their operands, so they have the same limit."""
+    if is_on(session) and out[0].numel():
+        session.claims.limited(out, max(map(session.claims.limit, given)))
 
 
-def kept(
-    session: Checked, shape: Sequence[int], *, has_truncated: bool = False
-) -> list[NDArray[np.int64]]:
-    """Allocates the arrays in which a truncating operation leaves the data for its check.
+def added(session: Checked, out: Parts, *given: Parts) -> None:
+    """Records the limit of a sum or difference of the operands."""
+    if is_on(session) and out[0].numel():
+        session.claims.limited(out, sum(map(session.claims.limit, given)))
 
-    These are the dropped bits; the residues of the truncated number, if the protocol gives them;
-    and, with ``has_truncated``, its components, for operations that compute further with it. The
-    list is empty if checks are off.
-    """
-    if not keeps(session):
-        return []
-    arrays = 1 + session.claims.has_residues + (session.core.parts if has_truncated else 0)
-    return [np.empty(tuple(shape) or 1, np.int64) for _ in range(arrays)]
+
+def summed(session: Checked, out: Parts, x: Parts, count: int) -> None:
+    """Records the limit of sums of at most ``count`` of the numbers."""
+    if is_on(session) and out[0].numel():
+        session.claims.limited(out, session.claims.limit(x) * max(1, count))
+
+
+def multiplied(session: Checked, out: Parts, x: Parts, growth: torch.Tensor) -> None:
+    """Records the limit of numbers that ``hold_factors`` has let grow by the given factors."""
+    limit = session.claims.limit(x) * math.ceil(max(1.0, float(growth.max())))
+    session.claims.limited(out, min(limit, 1 << TRUNCATED))
+
+
+def truncated(session: Checked, out: Parts, x: Parts, bits: int) -> None:
+    """Records the limit of numbers after a truncation by ``bits`` bits, if they were in range."""
+    if is_on(session) and (limit := session.claims.limit(x)) <= 1 << TRUNCATED:
+        session.claims.limited(out, _truncated(limit, bits))
+
+
+def _truncated(limit: int, bits: int) -> int:
+    # A truncation may round away from zero.
+    return (limit >> bits) + 2
+
+
+def kept(session: Checked) -> _core.Kept | None:
+    """Returns an object in which an operation leaves the data for its check, if checks are on."""
+    return _core.Kept() if keeps(session) else None
 
 
 def claim_product(
@@ -389,7 +441,7 @@ def claim_product(
     truncate: fixed.Shift = fixed.EXACT,
     exact: int | None = None,
     width: int = 0,
-    dropped: Sequence[NDArray[np.int64]] = (),
+    kept: _core.Kept | None = None,
 ) -> None:
     """Claims that a sum of products has the right result.
 
@@ -404,44 +456,36 @@ def claim_product(
         exact: bits to which a result without truncation is held exactly, by comparisons; for small
             results.
         width: width of the comparison of the truncated sum, if the operation compared it.
-        dropped: the arrays of ``kept``, filled.
+        kept: what the operation left.
     """
     if not is_on(session):
         return
     claims, result = session.claims, out
     claim = claims.now(session.operator_label)
-    rest, residues, truncated = _of_kept(session, dropped)
-    place = claims.place(truncated or out, residues)
-    if truncated:
-        out = truncated
+    residues = kept.residues if kept else None
+    is_continued = kept is not None and kept.has_truncated
+    if kept is not None and is_continued:
+        out = tuple(torch.empty_like(part) for part in out)
+        kept.truncated(list(map(array, out)))
+    place = claims.place(out, residues)
+    if is_continued:
         _hold_compared(session, out, width, truncate.bits)
     elif residues is not None:
         claims.keep_residues(out[0], residues)
     if exact is not None:
         hold_exactly(session, out, exact)
     elif not truncate.bits:
-        hold(session, out, WORD)
+        hold_result(session, out, WORD)
     operands = (operand for x, y, _ in terms for operand in (x, y))
     for operand in (*operands, *(parts for parts, _ in addends)):
         hold(session, operand, WORD)
     named = [(claims.place(x), claims.place(y), shape) for x, y, shape in terms]
     added = [(claims.place(parts), run) for parts, run in addends]
-    claim.products.append((named, added, place, truncate, rest))
+    claim.products.append((named, added, place, truncate, kept))
     if truncate.bits:
         # The check of a truncation may pass numbers up to 3·2^62 before it.
-        claims.bounded(out, TRUNCATED + 2 - truncate.bits)
-        claims.bounded(result, TRUNCATED + 2 - truncate.bits)
-
-
-def _of_kept(
-    session: Checked, kept: Sequence[NDArray[np.int64]]
-) -> tuple[NDArray[np.int64] | None, _core.Residues | None, Parts]:
-    """What the arrays of ``kept`` hold: what was dropped, residues, what was truncated."""
-    if not kept:
-        return None, None, ()
-    rest, *others = kept
-    residues = _core.Residues(others.pop(0)) if session.claims.has_residues else None
-    return rest, residues, tuple(map(torch.from_numpy, others))
+        for each in (out, result):
+            claims.limited(each, _truncated(3 << TRUNCATED, truncate.bits))
 
 
 def check_available(session: Checked) -> None:

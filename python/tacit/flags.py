@@ -166,7 +166,7 @@ class Dependencies:
     def overwritten(self, parts: Parts) -> None:
         """Records that the running operator has written to all elements of these components."""
         running = self._thread.running
-        if running is not None and self.are_there and _is_all_of_its_storage(parts[0]):
+        if running is not None and self.are_there and is_all_of_its_storage(parts[0]):
             running.overwritten.append(parts[0])
 
     @contextmanager
@@ -209,10 +209,12 @@ class Dependencies:
         self._cleanup_threshold = 2 * len(self._of) + 64
 
 
-def _is_all_of_its_storage(part: torch.Tensor) -> bool:
+def is_all_of_its_storage(part: torch.Tensor) -> bool:
     """Whether a view has each element of its storage exactly once."""
     if part.numel() * part.element_size() != part.untyped_storage().nbytes():
         return False
+    if part.is_contiguous():
+        return True
     elements = 1
     for stride, size in sorted(zip(part.stride(), part.shape, strict=True)):
         if size > 1 and stride != elements:

@@ -161,8 +161,8 @@ def _shared(
         bits = shares.share_bits(current, words, owner, shape)
         return SecretTensor(bits, fixed.WHOLE, current, dtype).numbered()
     parts = shares.share(current, words, owner, shape)
-    if dtype.is_floating_point:
-        checks.known(current, parts, fixed.ENCODED)
+    width = fixed.ENCODED if dtype.is_floating_point else torch.iinfo(dtype).bits
+    checks.known(current, parts, width)
     secret = SecretTensor(parts, fixed.of_dtype(fractions, dtype), current, dtype).numbered()
     if is_wanted:
         secret.requires_grad_()

@@ -1,8 +1,9 @@
 //! The operations that checks of products ([`crate::checks`]) need from a protocol.
 
 use crate::{Parts, Result, Shift, Tally};
+use std::sync::Arc;
 
-/// Values that a truncating operation keeps for its check.
+/// Values that a product or a truncation keeps for its check.
 #[derive(Default)]
 pub struct Kept {
     /// This party's summands of the dropped bits, as signed integers: the value before the
@@ -12,9 +13,20 @@ pub struct Kept {
     /// Components of the truncated value, if the operation continues with it and returns another
     /// value.
     pub truncated: Vec<Vec<u64>>,
-    /// Residues of the truncated value, if the truncation gives them
-    /// ([`Checking::lifts_truncated`]).
+    /// Residues of the truncated value, if the truncation gives them. Then it need not be lifted.
     pub residues: Vec<u64>,
+    /// Residues that each product gives, in the order of the terms. Empty if the protocol gives
+    /// none.
+    pub factors: Vec<Factors>,
+}
+
+/// Residues that a product gives, as this party's summands. They need not be computed then.
+#[derive(Default)]
+pub struct Factors {
+    /// Those of each operand, if the product gives them.
+    pub operands: [Option<Arc<Vec<u64>>>; 2],
+    /// Those of the products of two operands, element by element, before they are truncated.
+    pub products: Option<Vec<u64>>,
 }
 
 /// A check, on behalf of a group of checks, that the numbers of a tensor have few enough bits.
@@ -39,7 +51,7 @@ impl Hold<'_> {
 /// Operations on residues modulo the prime of [`crate::residues`]. Each party holds a summand; the
 /// summands of all parties add up to the residue.
 pub trait Checking {
-    /// Makes the next truncating operation keep what its check needs.
+    /// Makes the next product, sum of products or truncation keep what its check needs.
     fn keep(&mut self);
 
     /// Takes what the last operation kept. `None` in a rehearsal, which computes nothing.
@@ -50,12 +62,6 @@ pub trait Checking {
 
     /// Returns the number of bits by which a value is shifted up before a truncation by `shift`.
     fn above(&self, shift: Shift) -> u32;
-
-    /// Returns whether a truncation whose data is kept gives the residues of its result, which then
-    /// need not be lifted.
-    fn lifts_truncated(&self) -> bool {
-        false
-    }
 
     /// Computes residues of the integers that sharings represent, for |x| < 2^62. One round.
     fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>>;

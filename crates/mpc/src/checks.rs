@@ -12,12 +12,13 @@
 //! their difference is less than 2^64. The checks also compare them modulo the prime p = 2^31 − 1
 //! ([`crate::residues`]), where a difference of 2^64·m shows unless p divides m.
 //! - The integer that a sharing stands for can be found modulo p at the cost of one message
-//!   ([`super::checking`]). Let s and t be two summands of x + 2^62 − 1, known to different
+//!   ([`super::checking`]). Among more than two parties, products give the residues of what they
+//!   open ([`crate::checking::Factors`]), and only the other tensors need this message. Let s and t be two summands of x + 2^62 − 1, known to different
 //!   parties, with highest bits A and B. Then x = s + t − (A + B − AB)·2^64 − 2^62 + 1, as in
 //!   truncations, and only AB needs interaction.
 //! - A truncation of two summands drops s mod 2^f + t mod 2^f + 1 − 2^f, and each party keeps its
 //!   own summand of that ([`crate::checking::Kept::rest`]). Truncations among more parties give the
-//!   residues of the dropped bits and of the result ([`Checking::lifts_truncated`]).
+//!   residues of the dropped bits and of the result ([`crate::checking::Kept::residues`]).
 //! - One random combination of all elements of a result is checked, with coefficients s_i·r_j
 //!   modulo p. For a product of matrices it is (sᵀX)(Yr) (Freivalds 1977). So the vectors that are
 //!   multiplied have the length of the inner dimension, and the work is linear in the operands.
@@ -52,7 +53,7 @@
 //! 31 for an element of an operand or a result; 93 for each operand of an elementwise product, per
 //! element, or per element of an inner dimension.
 
-use crate::checking::{Checking, Hold};
+use crate::checking::{Checking, Factors, Hold};
 use crate::combinations::Weights;
 use crate::residues::{self, PRIME};
 use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift, Tally};
@@ -98,6 +99,21 @@ pub struct Product<'a> {
     /// This party's summand of the dropped part, if any was dropped
     /// ([`crate::checking::Kept::rest`]).
     pub rest: &'a [u64],
+    /// What the products gave ([`crate::checking::Kept::factors`]): nothing, or something for each
+    /// term.
+    pub factors: &'a [Factors],
+}
+
+impl Product<'_> {
+    /// Returns the residues of an operand of a term, left or right, if the product gave them.
+    fn operand(&self, term: usize, side: usize) -> Option<&Arc<Vec<u64>>> {
+        self.factors.get(term)?.operands[side].as_ref()
+    }
+
+    /// Returns the residues of a term's products, element by element, if the product gave them.
+    fn products(&self, term: usize) -> Option<&[u64]> {
+        self.factors.get(term)?.products.as_deref()
+    }
 }
 
 /// The operations of one operator, which are checked together.
@@ -121,6 +137,12 @@ impl Residues {
     #[must_use]
     pub fn of(summands: Vec<u64>) -> Self {
         Self(OnceLock::from(Arc::new(summands)))
+    }
+
+    /// Returns whether there are no residues, or residues of no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.get().is_none_or(|residues| residues.is_empty())
     }
 }
 
@@ -224,33 +246,45 @@ impl Lifted {
         kept: &HashMap<usize, Arc<Residues>>,
         products: impl Iterator<Item = &'p Product<'p>>,
     ) -> Result<Self> {
-        let mut places: Vec<usize> = products
-            .flat_map(|product| {
-                let terms = product.terms.iter().flat_map(|term| [term.x, term.y]);
-                let addends = product.addends.iter().map(|addend| addend.x);
-                terms.chain(addends).chain([product.out])
-            })
-            .collect();
+        let mut lifted: HashMap<usize, Arc<Vec<u64>>> = HashMap::new();
+        let mut places = Vec::new();
+        for product in products {
+            for (at, term) in product.terms.iter().enumerate() {
+                if product.products(at).is_some() {
+                    continue;
+                }
+                for (side, place) in [term.x, term.y].into_iter().enumerate() {
+                    places.push(place);
+                    if let Some(given) = product.operand(at, side) {
+                        lifted.entry(place).or_insert_with(|| Arc::clone(given));
+                    }
+                }
+            }
+            places.extend(product.addends.iter().map(|addend| addend.x));
+            places.push(product.out);
+        }
         places.sort_unstable();
         places.dedup();
-        let known = |at: &usize| kept.get(at).and_then(|residues| residues.0.get());
-        let (there, missing): (Vec<usize>, Vec<usize>) =
-            places.into_iter().partition(|at| known(at).is_some());
-        let of_known = there
-            .iter()
-            .filter_map(|at| Some((*at, Arc::clone(known(at)?))));
-        let mut lifted: HashMap<usize, Arc<Vec<u64>>> = of_known.collect();
-        let is_other = |at: &usize| lifted[at].len() != tensors[*at][0].len();
-        if there.iter().any(is_other) {
+        let mut missing = Vec::new();
+        for at in places {
+            let cache = kept.get(&at).map(|residues| &residues.0);
+            if let Some(known) = cache.and_then(OnceLock::get) {
+                lifted.insert(at, Arc::clone(known));
+            } else if let Some(given) = lifted.get(&at) {
+                store(cache, given);
+            } else {
+                missing.push(at);
+            }
+        }
+        let is_other =
+            |(at, residues): (&usize, &Arc<Vec<u64>>)| residues.len() != tensors[*at][0].len();
+        if lifted.iter().any(is_other) {
             return Err(Error::misuse("the kept residues belong to another tensor"));
         }
         let some: Vec<Parts> = missing.iter().map(|at| tensors[*at]).collect();
         for (at, residues) in missing.iter().zip(checking.lift(&some)?) {
             let residues = Arc::new(residues);
-            if let Some(kept) = kept.get(at) {
-                // Another thread that lifted the tensor meanwhile has stored the same residues.
-                let _ = kept.0.set(Arc::clone(&residues));
-            }
+            store(kept.get(at).map(|residues| &residues.0), &residues);
             lifted.insert(*at, residues);
         }
         Ok(Self(lifted))
@@ -258,6 +292,14 @@ impl Lifted {
 
     fn at(&self, place: usize) -> &[u64] {
         &self.0[&place]
+    }
+}
+
+/// Stores residues in the cache of a tensor that is multiplied repeatedly.
+fn store(cache: Option<&OnceLock<Arc<Vec<u64>>>>, residues: &Arc<Vec<u64>>) {
+    if let Some(cache) = cache {
+        // Another thread that lifted the tensor meanwhile has stored the same residues.
+        let _ = cache.set(Arc::clone(residues));
     }
 }
 
@@ -277,14 +319,26 @@ fn combined(
         let drawn: Vec<Weights> = (0..COMBINATIONS)
             .map(|_| Weights::draw(checking, first))
             .collect();
-        for term in &product.terms {
+        let above = above_of(checking, product);
+        for (which, term) in product.terms.iter().enumerate() {
             if !drawn[0].fit(&term.map) {
                 return Err(Error::misuse(
                     "a sum of products of different structures cannot be checked",
                 ));
             }
+            if let Some(products) = product.products(which) {
+                let inner = term.map.inner_products().unwrap_or(0);
+                if products.len() != inner * term.map.lengths().2 {
+                    return Err(Error::misuse("the kept residues belong to another product"));
+                }
+                for (sum, weights) in sums[COMBINATIONS * at..].iter_mut().zip(&drawn) {
+                    let combined = combined_products(weights, products, inner);
+                    *sum = residues::add(*sum, residues::multiply(above, combined));
+                }
+                continue;
+            }
             let (x, y) = (lifted.at(term.x), lifted.at(term.y));
-            if let Some(inner) = inner_products(&term.map) {
+            if let Some(inner) = term.map.inner_products() {
                 // Each operand is a factor once, for all products with it and for both
                 // combinations.
                 let pair = [term.x, term.y].map(|place| {
@@ -304,24 +358,17 @@ fn combined(
             }
         }
         for (number, weights) in drawn.iter().enumerate() {
-            sums[COMBINATIONS * at + number] =
-                residues::subtract(0, result(checking, weights, lifted, product));
+            let sum = &mut sums[COMBINATIONS * at + number];
+            *sum = residues::subtract(*sum, result(checking, weights, lifted, product));
         }
         weights.push(drawn);
     }
     let multiplied = checking.multiply(&factors, &pairs)?;
     for ((at, requested), found) in owners.into_iter().zip(multiplied) {
-        let above = products[at]
-            .1
-            .shift
-            .map_or(0, |shift| checking.above(shift));
-        let above = residues::power_of_two(above);
+        let above = above_of(checking, products[at].1);
         for one in 0..COMBINATIONS {
             let sum = match requested {
-                Requested::Each(1) => weights[at][one].combine(|i| found[i]),
-                Requested::Each(inner) => {
-                    weights[at][one].combine(|i| sum_of(&found[i * inner..][..inner]))
-                }
+                Requested::Each(inner) => combined_products(&weights[at][one], &found, inner),
                 Requested::Combined(number) if number == one => sum_of(&found),
                 Requested::Combined(_) => continue,
             };
@@ -330,6 +377,12 @@ fn combined(
         }
     }
     Ok(sums)
+}
+
+/// Returns the factor by which products are shifted up before they are truncated.
+fn above_of(checking: &dyn Checking, product: &Product) -> u64 {
+    let above = product.shift.map_or(0, |shift| checking.above(shift));
+    residues::power_of_two(above)
 }
 
 /// The factors that are multiplied for a term.
@@ -341,16 +394,11 @@ enum Requested {
     Combined(usize),
 }
 
-/// Returns how many products of elements a result is the sum of, if each element of an operand
-/// meets only one other element. A combination would then leave as many products, and separate
-/// ones.
-fn inner_products(map: &Bilinear) -> Option<usize> {
-    match *map {
-        Bilinear::Elementwise { .. } => Some(1),
-        Bilinear::Matrix { m: 1, k, n: 1, .. } | Bilinear::ByTransposed { m: 1, k, n: 1, .. } => {
-            Some(k)
-        }
-        _ => None,
+/// Combines results, each of which is the sum of `inner` products.
+fn combined_products(weights: &Weights, products: &[u64], inner: usize) -> u64 {
+    match inner {
+        1 => weights.combine(|i| products[i]),
+        _ => weights.combine(|i| sum_of(&products[i * inner..][..inner])),
     }
 }
 

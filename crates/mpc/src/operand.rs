@@ -190,6 +190,18 @@ pub enum Bilinear {
 }
 
 impl Bilinear {
+    /// Returns how many products of elements a result is the sum of, if each element of an operand
+    /// meets only the element of the other at the same place.
+    pub(crate) fn inner_products(&self) -> Option<usize> {
+        match *self {
+            Self::Elementwise { .. } => Some(1),
+            Self::Matrix { m: 1, k, n: 1, .. } | Self::ByTransposed { m: 1, k, n: 1, .. } => {
+                Some(k)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the lengths of the left operand, the right operand and the result.
     #[must_use]
     pub fn lengths(&self) -> (usize, usize, usize) {

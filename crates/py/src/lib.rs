@@ -45,6 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<session::Expectation>()?;
     module.add_class::<checks::Residues>()?;
+    module.add_class::<checks::Kept>()?;
     module.add_class::<flags::Flag>()?;
     module.add_class::<beginning::Listener>()?;
     module.add_class::<local::Convolution>()?;

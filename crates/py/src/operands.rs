@@ -5,6 +5,7 @@
 //! own memory. Only bits are packed into planes before, and unpacked after.
 
 use crate::buffer::{Bytes, Words};
+use crate::checks::Kept;
 use crate::errors::{misuse, raise_in};
 use crate::flags::Flag;
 use crate::local::expect_length;
@@ -87,7 +88,7 @@ pub struct Operation<'a> {
     session: &'a Session,
     operands: Operands<'a>,
     read: Vec<Range<usize>>,
-    kept: Vec<Words>,
+    kept: Option<&'a Kept>,
 }
 
 impl Session {
@@ -96,7 +97,7 @@ impl Session {
             session: self,
             operands: Operands::default(),
             read: Vec::new(),
-            kept: Vec::new(),
+            kept: None,
         }
     }
 
@@ -140,11 +141,8 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// Also writes what the check of a truncation needs ([`mpc::Kept`]): the dropped bits; the
-    /// residues of the truncated value, if the protocol gives them; then, if the operation
-    /// continues with the truncated value, the components of that. Writes nothing if `kept` is
-    /// empty.
-    pub fn keeping(mut self, kept: Vec<Words>) -> Self {
+    /// Also keeps what the check of the operation needs, if `kept` is given.
+    pub fn keeping(mut self, kept: Option<&'a Kept>) -> Self {
         self.kept = kept;
         self
     }
@@ -166,23 +164,19 @@ impl<'a> Operation<'a> {
     /// Runs an operation that may guard a comparison, and writes a ring sharing. Returns the flag
     /// if there is one.
     pub fn into_guarded_words(
-        mut self,
+        self,
         py: Python<'_>,
         mut out: Vec<Words>,
         n: usize,
         work: impl FnOnce(&mut dyn Protocol, &Operands, PartsMut) -> mpc::Result<Option<Tally>> + Send,
     ) -> PyResult<Option<Flag>> {
         self.session.check("the output", &out, n)?;
-        for kept in &self.kept {
-            expect_length("what is kept", kept.len(), n)?;
-        }
-        let parts = out.len();
-        out.append(&mut self.kept);
+        let kept = self.kept;
         self.run(py, &mut out, |protocol, operands, out| {
-            let (out, kept) = out.split_at_mut(parts);
-            keep(protocol, kept);
-            let tally = work(protocol, operands, out)?;
-            write_kept(protocol, kept);
+            let tally = match kept {
+                None => work(protocol, operands, out)?,
+                Some(kept) => kept.during(protocol, |protocol| work(protocol, operands, out))?,
+            };
             let label = protocol.channel().meter().label();
             Ok(tally.map(|tally| Flag::new(label, tally)))
         })
@@ -262,31 +256,6 @@ impl<'a> Operation<'a> {
         let (session, operands) = (&self.session.inner, &self.operands);
         py.detach(|| session.work(|protocol| work(protocol, operands, &mut out)))
             .map_err(|error| raise_in(session, error))
-    }
-}
-
-/// Asks the protocol to keep data for a check, if there are arrays for it.
-fn keep(protocol: &mut dyn Protocol, kept: &[&mut [u64]]) {
-    if let Some(checking) = protocol.checking().filter(|_| !kept.is_empty()) {
-        checking.keep();
-    }
-}
-
-/// Writes the kept data. Writes nothing in a rehearsal, which computes nothing.
-fn write_kept(protocol: &mut dyn Protocol, kept: &mut [&mut [u64]]) {
-    let Some(checking) = protocol.checking().filter(|_| !kept.is_empty()) else {
-        return;
-    };
-    let Some(found) = checking.kept() else {
-        return;
-    };
-    let residues = Some(&found.residues).filter(|_| checking.lifts_truncated());
-    let found = [&found.rest]
-        .into_iter()
-        .chain(residues)
-        .chain(&found.truncated);
-    for (kept, found) in kept.iter_mut().zip(found) {
-        kept.copy_from_slice(found);
     }
 }
 

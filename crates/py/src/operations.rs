@@ -1,6 +1,7 @@
 //! Operations of a session on Python's arrays.
 
 use crate::buffer::{Bytes, Words};
+use crate::checks::Kept;
 use crate::errors::misuse;
 use crate::flags::{Flag, shared};
 use crate::local::{Convolution, Shape, expect_length, product_of};
@@ -195,7 +196,7 @@ impl Session {
         Ok(Flag::of_bit(label, Bits::new(1, 1, planes.collect())))
     }
 
-    #[pyo3(signature = (x, y, out, truncate, names, kept=vec![]))]
+    #[pyo3(signature = (x, y, out, truncate, names, kept=None))]
     #[expect(clippy::too_many_arguments, reason = "operands, and what is kept")]
     fn multiply(
         &self,
@@ -205,14 +206,21 @@ impl Session {
         out: Vec<Words>,
         truncate: u32,
         names: Names,
-        kept: Vec<Words>,
+        kept: Option<PyRef<Kept>>,
     ) -> PyResult<()> {
         let n = length("the output", &out)?;
         let map = Bilinear::Elementwise { n };
-        self.bilinear(py, map, [&x, &y], names, [out, kept], (truncate, false))
+        self.bilinear(
+            py,
+            map,
+            [&x, &y],
+            names,
+            (out, kept.as_deref()),
+            (truncate, false),
+        )
     }
 
-    #[pyo3(signature = (x, y, out, batch, m, k, n, is_transposed, truncate, names, kept=vec![]))]
+    #[pyo3(signature = (x, y, out, batch, m, k, n, is_transposed, truncate, names, kept=None))]
     #[expect(clippy::too_many_arguments, reason = "the sizes of a matrix product")]
     fn matmul(
         &self,
@@ -227,13 +235,13 @@ impl Session {
         is_transposed: bool,
         truncate: Truncation,
         names: Names,
-        kept: Vec<Words>,
+        kept: Option<PyRef<Kept>>,
     ) -> PyResult<()> {
         let map = Shape::Matrix([batch, m, k, n], is_transposed).map()?;
-        self.bilinear(py, map, [&x, &y], names, [out, kept], truncate)
+        self.bilinear(py, map, [&x, &y], names, (out, kept.as_deref()), truncate)
     }
 
-    #[pyo3(signature = (x, w, out, shape, truncate, names, kept=vec![]))]
+    #[pyo3(signature = (x, w, out, shape, truncate, names, kept=None))]
     #[expect(clippy::too_many_arguments, reason = "operands, their shape and names")]
     fn convolution(
         &self,
@@ -244,10 +252,10 @@ impl Session {
         shape: &Convolution,
         truncate: Truncation,
         names: Names,
-        kept: Vec<Words>,
+        kept: Option<PyRef<Kept>>,
     ) -> PyResult<()> {
         let map = Bilinear::Convolution(shape.checked()?);
-        self.bilinear(py, map, [&x, &w], names, [out, kept], truncate)
+        self.bilinear(py, map, [&x, &w], names, (out, kept.as_deref()), truncate)
     }
 
     /// Forgets the name of an operand, which may change from now on.
@@ -377,13 +385,6 @@ impl Session {
             .map_err(|error| self.raise(error))
     }
 
-    /// Whether truncations that checks look at give the residues of their results.
-    #[getter]
-    fn lifts_truncated(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.inner.lifts_truncated())
-            .map_err(|error| self.raise(error))
-    }
-
     /// Writes max(x, 0), or min(x, 0) where a bit of `below` is set.
     #[pyo3(signature = (x, width, out, reach=0, dropped=0, below=None))]
     #[expect(clippy::too_many_arguments, reason = "how it is compared")]
@@ -439,7 +440,7 @@ impl Session {
     /// comparison is given, as its width, its reach, and the low bits that it drops. Each addend
     /// has the number of consecutive elements that take the same number of it. A narrow sum is
     /// promised to have a magnitude below 2^49 before it is truncated.
-    #[pyo3(signature = (terms, addends, out, truncate, rectified=None, kept=vec![]))]
+    #[pyo3(signature = (terms, addends, out, truncate, rectified=None, kept=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "how it is truncated and compared"
@@ -452,7 +453,7 @@ impl Session {
         out: Vec<Words>,
         truncate: Truncation,
         rectified: Option<(usize, u32, u32)>,
-        kept: Vec<Words>,
+        kept: Option<PyRef<Kept>>,
     ) -> PyResult<Option<Flag>> {
         let n = length("the output", &out)?;
         let shift = truncation_of_product(truncate).map_err(|error| self.raise(error))?;
@@ -481,7 +482,7 @@ impl Session {
             operation = operation.words("an addend", words, numbers)?;
         }
         let runs: Vec<usize> = addends.iter().map(|(_, run)| *run).collect();
-        operation = operation.keeping(kept);
+        operation = operation.keeping(kept.as_deref());
         operation.into_guarded_words(py, out, n, |protocol, operands, out| {
             let operand = |at: usize, name| Operand {
                 parts: operands.words(at),
@@ -570,7 +571,7 @@ impl Session {
         map: Bilinear,
         [x, y]: [&[Words]; 2],
         names: Names,
-        [out, kept]: [Vec<Words>; 2],
+        (out, kept): (Vec<Words>, Option<&Kept>),
         truncate: Truncation,
     ) -> PyResult<()> {
         let truncate = truncation_of_product(truncate).map_err(|error| self.raise(error))?;

@@ -4,7 +4,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,20 +84,24 @@ def _of_all(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _party(name: str) -> list[dict[str, Any]]:
-    """Runs the work unchecked and checked, by turns. The checks are settled at the end, as an
-    opening would do."""
+    """Runs two copies of the work by turns: one without checks, and one that is checked from the
+    start. The checks are settled at the end of each turn, as an opening would do."""
     session = tacit.session()
-    with tacit.checked():
-        work = CHECKED[name].prepare()
-    found: list[dict[str, Any]] = [{"times": []}, {"times": []}]
-    work()
+    modes: list[Callable[[], AbstractContextManager[Any]]] = [nullcontext, tacit.checked]
+    copies: list[Work] = []
+    for mode in modes:
+        with mode():
+            copies.append(CHECKED[name].prepare())
+            copies[-1]()
+        session.claims.settle()
+    found: list[dict[str, Any]] = [{"times": []} for _ in modes]
     for _ in range(CHECKED[name].repetitions):
-        for at, is_checked in enumerate((False, True)):
+        for mode, work, entry in zip(modes, copies, found, strict=True):
             before, started = session.meter.total, time.perf_counter()
-            with tacit.checked() if is_checked else nullcontext():
+            with mode():
                 work()
             session.claims.settle()
-            found[at]["times"].append(time.perf_counter() - started)
+            entry["times"].append(time.perf_counter() - started)
             spent = session.meter.total - before
-            found[at] |= {"bytes_sent": spent.bytes_sent, "rounds": spent.rounds}
+            entry |= {"bytes_sent": spent.bytes_sent, "rounds": spent.rounds}
     return found

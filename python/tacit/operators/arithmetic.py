@@ -75,7 +75,7 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     result = secret_of(x, y).like(
         shares.add(left, right), scale, dtype, unreduced=may_be_unreduced(dtype)
     )
-    _bounded(result, x, y, left, right)
+    checks.added(result._session, result._parts, left, right)
     return remembered_squares.remember_sum(result, x, y) if alpha == 1 else result
 
 
@@ -89,21 +89,6 @@ def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
         if isinstance(operand, SecretTensor):
             checks.hold(operand._session, parts, checks.WORD)
     return left, right, scale
-
-
-def _bounded(result: SecretTensor, x: Any, y: Any, left: Parts, right: Parts) -> SecretTensor:
-    """Records how many bits a sum or difference has, if that is known of both operands."""
-    session = result._session
-    if (
-        checks.is_on(session)
-        and isinstance(x, SecretTensor)
-        and isinstance(y, SecretTensor)
-        and result.numel()
-    ):
-        bits = max(session.claims.bound(left), session.claims.bound(right)) + 1
-        if bits < checks.WORD:
-            session.claims.bounded(result._parts, bits)
-    return result
 
 
 @implements(aten.sub.Tensor, aten.sub.Scalar, scale=of_sum_with_product)
@@ -122,7 +107,8 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     result = secret_of(x, y).like(
         shares.subtract(left, right), scale, dtype, unreduced=may_be_unreduced(dtype)
     )
-    return _bounded(result, x, y, left, right)
+    checks.added(result._session, result._parts, left, right)
+    return result
 
 
 @implements(aten.rsub.Tensor, aten.rsub.Scalar, scale=of_reversed_sum)
@@ -146,7 +132,9 @@ def neg(x: SecretTensor) -> SecretTensor:
     ) is not None:
         return later
     checks.hold(x._session, x._parts, checks.WORD)
-    return x.like(shares.negate(x._parts), unreduced=may_be_unreduced(x.dtype))
+    result = x.like(shares.negate(x._parts), unreduced=may_be_unreduced(x.dtype))
+    checks.inherit(x._session, result._parts, x._parts)
+    return result
 
 
 def scaled(x: Any, by: Number) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from tacit import checks
 from tacit.fixed import WHOLE
 from tacit.operators.dispatch.operands import (
     alike,
@@ -52,10 +53,12 @@ def greatest(session: Session, x: Parts, comparison: Comparison) -> Parts:
             tuple(part[..., half : 2 * half] for part in x),
         )
         winners = greater(session, left, right, comparison)
-        x = tuple(
+        remaining = tuple(
             torch.cat([won, part[..., 2 * half :]], -1)
             for won, part in zip(winners, x, strict=True)
         )
+        checks.inherit(session, remaining, x)
+        x = remaining
     return tuple(part[..., 0] for part in x)
 
 
@@ -86,7 +89,11 @@ def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
         )
         won = shares.add(left, tuple(part[0] for part in change))
         won_index = shares.add(left_index, tuple(part[1] for part in change))
-        x = tuple(torch.cat([a, part[..., even:]], -1) for a, part in zip(won, x, strict=True))
+        remaining = tuple(
+            torch.cat([a, part[..., even:]], -1) for a, part in zip(won, x, strict=True)
+        )
+        checks.inherit(session, remaining, x)
+        x = remaining
         indices = tuple(
             torch.cat([a, part[..., even:]], -1) for a, part in zip(won_index, indices, strict=True)
         )

@@ -19,6 +19,7 @@ from tacit.operators.dispatch.operands import (
     as_kind_of,
     is_secret,
     may_be_unreduced,
+    moved,
     session_of,
 )
 from tacit.operators.dispatch.scales import of_target
@@ -39,9 +40,7 @@ def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
     """
     if is_secret(*indices):
         return addressing.index(x, indices)
-    return x.like(
-        tuple(aten.index.Tensor(part, indices) for part in x._parts), unreduced=x._unreduced
-    )
+    return moved(x, lambda part: aten.index.Tensor(part, indices))
 
 
 @implements(aten.index_select.default)
@@ -49,7 +48,7 @@ def index_select(x: Any, dim: int, index: torch.Tensor) -> SecretTensor:
     """Reads slices at indices along a dimension."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(x, dim, index.reshape(-1))
-    return x.like(tuple(part.index_select(dim, index) for part in x._parts), unreduced=x._unreduced)
+    return moved(x, lambda part: part.index_select(dim, index))
 
 
 @implements(aten.gather.default)
@@ -57,7 +56,7 @@ def gather(x: Any, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) 
     """Reads elements at indices along a dimension."""
     if isinstance(index, SecretTensor):
         return addressing.gather(x, dim, index)
-    return x.like(tuple(part.gather(dim, index) for part in x._parts), unreduced=x._unreduced)
+    return moved(x, lambda part: part.gather(dim, index))
 
 
 @composes(aten.tensor_split.tensor_indices_or_sections)
@@ -79,13 +78,13 @@ def take(x: Any, index: torch.Tensor) -> SecretTensor:
     """Reads elements at indices into the flattened tensor. Index −1 is the last element."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(_flat(x), 0, index, wraps=True)
-    return x.like(tuple(part.reshape(-1)[index] for part in x._parts), unreduced=x._unreduced)
+    return moved(x, lambda part: part.reshape(-1)[index])
 
 
 def _flat(x: Any) -> Any:
     if not isinstance(x, SecretTensor):
         return x.reshape(-1)
-    return x.like(tuple(part.reshape(-1) for part in x._parts), unreduced=x._unreduced)
+    return moved(x, lambda part: part.reshape(-1))
 
 
 @implements(aten.put.default, scale=of_target)
@@ -98,9 +97,7 @@ def put(x: Any, index: torch.Tensor, values: Any, accumulate: bool = False) -> S
     if not isinstance(values, SecretTensor):
         values = torch.as_tensor(values)
     changed = index_put(_flat(x), [index], _flat(values), accumulate)
-    return changed.like(
-        tuple(part.reshape(shape) for part in changed._parts), unreduced=changed._unreduced
-    )
+    return moved(changed, lambda part: part.reshape(shape))
 
 
 @implements(aten.masked_select.default)
@@ -114,7 +111,7 @@ def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
             "selecting by a secret mask",
             "keep the shape: torch.where chooses by a secret condition",
         )
-    return x.like(tuple(part.masked_select(mask) for part in x._parts), unreduced=x._unreduced)
+    return moved(x, lambda part: part.masked_select(mask))
 
 
 @implements(aten.one_hot.default)
@@ -135,7 +132,7 @@ def embedding(weight: Any, index: torch.Tensor, *_: Any) -> SecretTensor:
     """Reads rows of a table at indices. The table or the indices may be public."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(weight, 0, index)
-    return weight.like(tuple(part[index] for part in weight._parts), unreduced=weight._unreduced)
+    return moved(weight, lambda part: part[index])
 
 
 @implements(aten.embedding_dense_backward.default)

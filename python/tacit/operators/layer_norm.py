@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 
-from tacit import fixed
+from tacit import checks, fixed
 from tacit.fixed import Scale
 from tacit.operators.arithmetic import any_product, sub
 from tacit.operators.composed import composes
-from tacit.operators.dispatch.operands import at_session_scale, fraction, rescaled, summed
+from tacit.operators.dispatch.operands import at_session_scale, fraction, moved, rescaled, summed
 from tacit.operators.dispatch.scales import of_session
 from tacit.operators.dispatch.table import implements
 from tacit.operators.linear import bmm
@@ -68,7 +68,10 @@ def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretT
     fine = fixed.of_sum([DEVIATIONS, session.scale])
     with session.using(scale=fine):
         rest = averaged(sums, torch.tensor(1.0 / count, dtype=torch.float64), count)
-        return sub(rescaled(rough, fine), rest), means
+        deviations = sub(rescaled(rough, fine), rest)
+    # Several products take them. They are held once, and not by each product.
+    checks.hold_result(session, deviations._parts, checks.WORD)
+    return deviations, means
 
 
 def by_rows(x: Any, inverse: Any) -> Any:
@@ -77,7 +80,7 @@ def by_rows(x: Any, inverse: Any) -> Any:
     As a product of matrices it masks each of these numbers only once.
     """
     product = bmm(_unsqueezed(x), _unsqueezed(inverse))
-    return product.like(tuple(part.squeeze(2) for part in product._parts))
+    return moved(product, lambda part: part.squeeze(2))
 
 
 def deferred_inverse(
@@ -97,7 +100,7 @@ def normalised(x: SecretTensor, eps: float) -> tuple[SecretTensor, SecretTensor,
 
 
 def _unsqueezed(x: SecretTensor) -> SecretTensor:
-    return x.like(tuple(part.unsqueeze(2) for part in x._parts))
+    return moved(x, lambda part: part.unsqueeze(2))
 
 
 def _of_rows(x: SecretTensor, rows: int, shape: Sequence[int], eps: float) -> Normalised:

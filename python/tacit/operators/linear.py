@@ -86,30 +86,26 @@ def gain(values: torch.Tensor, *dims: int) -> float | None:
 def mm(x: Any, y: Any) -> SecretTensor:
     """Returns the product of (m, k) and (k, n)."""
     product = bmm(_unsqueezed(x, 0), _unsqueezed(y, 0))
-    return _reshaped(product, lambda part: part.squeeze(0))
+    return moved(product, lambda part: part.squeeze(0))
 
 
 @implements(aten.mv.default, scale=of_product)
 def mv(x: Any, y: Any) -> SecretTensor:
     """Returns the product of (m, k) and (k)."""
     product = bmm(_unsqueezed(x, 0), _unsqueezed(_unsqueezed(y, 1), 0))
-    return _reshaped(product, lambda part: part.squeeze(2).squeeze(0))
+    return moved(product, lambda part: part.squeeze(2).squeeze(0))
 
 
 @implements(aten.dot.default, aten.vdot.default, scale=of_product)
 def dot(x: Any, y: Any) -> SecretTensor:
     """Returns the product of (k) and (k)."""
     product = bmm(_unsqueezed(_unsqueezed(x, 0), 0), _unsqueezed(_unsqueezed(y, 1), 0))
-    return _reshaped(product, lambda part: part.reshape(()))
+    return moved(product, lambda part: part.reshape(()))
 
 
 def _unsqueezed(x: Any, dim: int) -> Any:
     """Returns an operand, secret or public, with one more dimension."""
     return moved(x, lambda part: part.unsqueeze(dim))
-
-
-def _reshaped(x: SecretTensor, reshape: Callable[[torch.Tensor], torch.Tensor]) -> SecretTensor:
-    return x.like(tuple(map(reshape, x._parts)), unreduced=x._unreduced)
 
 
 def _sum(bias: Any, product: Any, beta: Number, alpha: Number) -> SecretTensor:

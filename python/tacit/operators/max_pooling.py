@@ -16,7 +16,7 @@ from tacit.fixed import WHOLE
 from tacit.modes import outside_trace
 from tacit.operators.average_pooling import covering
 from tacit.operators.dispatch import custom_ops  # noqa: F401
-from tacit.operators.dispatch.operands import as_words, each, lifted, operand_scale, summed
+from tacit.operators.dispatch.operands import as_words, each, lifted, moved, operand_scale, summed
 from tacit.operators.dispatch.scales import of_target
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.numerics.compare_words import of_difference
@@ -173,9 +173,7 @@ def fractional_max_pool(
         along = starts.unsqueeze(-1) + torch.arange(kernel[axis])
         numbers = numbers[:, :, None, :, None] * sizes[axis] + along[:, None, :, None, :]
         numbers = numbers.flatten(3, 4).flatten(1, 2)
-    flat = x.like(
-        tuple(part.reshape(-1, sizes.numel()) for part in x._parts), unreduced=x._unreduced
-    )
+    flat = moved(x, lambda part: part.reshape(-1, sizes.numel()))
     windows = Windows(-1, sizes.numel(), numbers.movedim(-1, 0).contiguous())
     values, indices = _pooled(flat, [windows], 1)
     shape = (*x.shape[:-dims], *output_size)
@@ -236,7 +234,7 @@ def max_unpool(x: Any, indices: Any, output_size: Sequence[int], *_: Any) -> Any
         shape, dims
     ):
         unsupported("unpooling by secret indices to another size", "give the size that was pooled")
-    if tournament.overlaps:
+    if tournament.most > 1:
         unsupported(
             "unpooling by secret indices of windows that overlap", "pool with the kernel as stride"
         )
@@ -262,8 +260,9 @@ def _scattered_to_winners(values: Any, tournament: Tournament, shape: torch.Size
     scale = operand_scale(values, session.scale)
     outputs = tournament.winners[0].shape
     given = lifted(session, values, scale)
-    checks.hold_summands(session, given, outputs.numel())
+    checks.hold_summands(session, given, tournament.most)
     parts = tournament.scatter_add(tuple(part.reshape(outputs) for part in given))
+    checks.summed(session, parts, given, tournament.most)
     return SecretTensor(tuple(part.reshape(shape) for part in parts), scale, session, values.dtype)
 
 

@@ -20,7 +20,7 @@ import torch
 
 from tacit import checks
 from tacit.fixed import ENCODED, WHOLE, WORD
-from tacit.operators.dispatch.operands import as_words
+from tacit.operators.dispatch.operands import as_words, moved
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.numerics import compare_words
 from tacit.operators.numerics.sorting_network import Network, network
@@ -127,9 +127,9 @@ def _sorted_with(
         swaps = shares.xor(greater, shares.and_bits(session, equal, later))
         swaps = tuple(bit.expand(2, *bit.shape) for bit in swaps)
         change = shares.bit_multiply(session, swaps, change)
-        for part, one, other, moved in zip(both, left, right, change, strict=True):
-            part.index_copy_(1, low, one + moved)
-            part.index_copy_(1, high, other - moved)
+        for part, one, other, more in zip(both, left, right, change, strict=True):
+            part.index_copy_(1, low, one + more)
+            part.index_copy_(1, high, other - more)
     both = tuple(part.index_select(1, comparisons.places) for part in both)
     words, index = shares.unstacked(both)
     return words, index
@@ -227,7 +227,7 @@ def median_dim(
 @implements(aten.median.default, aten.nanmedian.default)
 def median(x: SecretTensor) -> SecretTensor:
     """Returns the median of all elements, the lesser of two. Rounds as ``ordered``."""
-    flat = x.like(tuple(part.reshape(-1) for part in x._parts), unreduced=x._unreduced)
+    flat = moved(x, lambda part: part.reshape(-1))
     return median_dim(flat, 0)[0]
 
 

@@ -57,6 +57,7 @@ def sum_dims(
     result = x.like(
         tuple(part.sum(dims, keepdim=keepdim) if dims else part for part in x._parts), dtype=own
     )
+    checks.summed(x._session, result._parts, x._parts, math.prod(x.shape[each] for each in dims))
     result = remembered_squares.remember_sums(result, x, dims)
     return result if dtype is None else to_copy(result, dtype=dtype)
 

@@ -4,11 +4,13 @@ They apply PyTorch's own operator to each component. Several tensors that are jo
 one scale.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
+from tacit import checks
 from tacit.fixed import WHOLE, Scale
 from tacit.operators.dispatch.operands import (
     Number,
@@ -16,6 +18,7 @@ from tacit.operators.dispatch.operands import (
     is_secret,
     lifted,
     lifted_bits,
+    moved,
     placed,
     result_dtype,
     session_of,
@@ -93,9 +96,7 @@ def _one_to_one(overload: Any) -> None:
     def move(x: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
         if not isinstance(x, SecretTensor):
             unsupported(f"{overload} by secret positions", "use public ones")
-        return x.like(
-            tuple(overload(part, *args, **kwargs) for part in x._parts), unreduced=x._unreduced
-        )
+        return moved(x, lambda part: overload(part, *args, **kwargs))
 
 
 @implements(aten.clone.default)
@@ -104,8 +105,7 @@ def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) 
 
     The copy remembers what the original remembers (``remembered_squares``).
     """
-    parts = tuple(part.clone(memory_format=memory_format) for part in x._parts)
-    copied = x.like(parts, unreduced=x._unreduced)
+    copied = moved(x, partial(torch.clone, memory_format=memory_format))
     remembered_squares.carry(copied, x)
     return copied
 
@@ -117,11 +117,7 @@ def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> 
     A deferred value stays deferred (``deferred_powers``).
     """
     later = deferred_powers.expanded(x, shape)
-    return (
-        later
-        if later is not None
-        else x.like(tuple(part.expand(shape) for part in x._parts), unreduced=x._unreduced)
-    )
+    return later if later is not None else moved(x, lambda part: part.expand(shape))
 
 
 @implements(aten._reshape_alias.default)
@@ -131,14 +127,17 @@ def reshape_alias(x: SecretTensor, size: Sequence[int], stride: Sequence[int]) -
     Strides are ignored. PyTorch would accept any strides, and read memory beyond the tensor. The
     strides that PyTorch itself passes are those of the view.
     """
-    return x.like(tuple(part.view(size) for part in x._parts), unreduced=x._unreduced)
+    return moved(x, lambda part: part.view(size))
 
 
 def _one_to_many(overload: Any) -> None:
     @implements(overload)
     def move(x: SecretTensor, *args: Any, **kwargs: Any) -> list[SecretTensor]:
-        pieces = [overload(part, *args, **kwargs) for part in x._parts]
-        return [x.like(tuple(piece), unreduced=x._unreduced) for piece in zip(*pieces, strict=True)]
+        pieces = zip(*(overload(part, *args, **kwargs) for part in x._parts), strict=True)
+        results = [x.like(tuple(piece), unreduced=x._unreduced) for piece in pieces]
+        for result in results:
+            checks.inherit(x._session, result._parts, x._parts)
+        return results
 
 
 def _strided(overload: Any) -> None:
@@ -157,8 +156,7 @@ def _strided(overload: Any) -> None:
         last = sum((number - 1) * step for number, step in zip(size, stride, strict=True))
         if (storage_offset or 0) + last >= max(x.numel(), 1):
             unsupported("strides beyond what was shared", "share all elements that they reach")
-        parts = (overload(part, size, stride, storage_offset) for part in x._parts)
-        return x.like(tuple(parts), unreduced=x._unreduced)
+        return moved(x, lambda part: overload(part, size, stride, storage_offset))
 
 
 _strided(aten.as_strided.default)
@@ -185,25 +183,34 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
     if not is_secret(*filled):
         unsupported("joining public tensors and an empty secret one", "leave the empty one out")
     parts, scale, dtype = _at_one_scale(filled, common_scale(*tensors))
-    joined = tuple(torch.cat(list(same), dim) for same in zip(*parts, strict=True))
-    return SecretTensor(joined, scale, session_of(*tensors), dtype)
+    return _joined(tensors, parts, partial(torch.cat, dim=dim), scale, dtype)
 
 
 @implements(aten.stack.default)
 def stack(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
     """Stacks tensors along a new dimension."""
     parts, scale, dtype = _at_one_scale(tensors, common_scale(*tensors))
-    joined = tuple(torch.stack(list(same), dim) for same in zip(*parts, strict=True))
-    return SecretTensor(joined, scale, session_of(*tensors), dtype)
+    return _joined(tensors, parts, partial(torch.stack, dim=dim), scale, dtype)
+
+
+def _joined(
+    tensors: Sequence[Any],
+    parts: Sequence[Parts],
+    join: Callable[[list[torch.Tensor]], torch.Tensor],
+    scale: Scale,
+    dtype: torch.dtype,
+) -> SecretTensor:
+    session = session_of(*tensors)
+    joined = tuple(join(list(same)) for same in zip(*parts, strict=True))
+    checks.inherit(session, joined, *parts)
+    return SecretTensor(joined, scale, session, dtype)
 
 
 @implements(aten.constant_pad_nd.default, scale=of_target)
 def constant_pad_nd(x: SecretTensor, pad: Sequence[int], value: Number = 0) -> SecretTensor:
     """Pads a tensor with a public constant."""
     if value == 0:
-        return x.like(
-            tuple(aten.constant_pad_nd(part, pad) for part in x._parts), unreduced=x._unreduced
-        )
+        return moved(x, lambda part: aten.constant_pad_nd(part, pad))
     fill, session = torch.tensor(value).to(x.dtype), x._session
     constant = (
         lifted_bits(session, fill)
@@ -234,4 +241,4 @@ def im2col(
         columns = windows.flatten(4).flatten(1, 3)
         return columns if part.dim() == 4 else columns[0]
 
-    return x.like(tuple(move(part) for part in x._parts))
+    return moved(x, move)

@@ -239,11 +239,11 @@ def multiply(
         left, right = _arrays(x), _arrays(y)
         if (truncate or in_range) and session.is_plain:
             ranges.check_product(session, left[0], right[0], 1, torch.mul, truncated=truncate > 0)
-        kept = checks.kept(session, x[0].shape) if truncate else []
+        kept = checks.kept(session) if truncate or in_range else None
         session.core.multiply(left, right, arrays, truncate, _names(session, x, y), kept)
         if truncate or in_range:
             shift = fixed.Shift(truncate)
-            checks.claim_product(session, [(x, y, None)], out, truncate=shift, dropped=kept)
+            checks.claim_product(session, [(x, y, None)], out, truncate=shift, kept=kept)
     return out
 
 
@@ -279,11 +279,11 @@ def matmul(
         right = turned if is_transposed else y
         sizes, names = (batch, m, k, n), _names(session, x, right)
         operands = (_arrays(x), _arrays(right), arrays)
-        kept = checks.kept(session, out[0].shape) if shift.bits else []
+        kept = checks.kept(session) if shift.bits or in_range else None
         session.core.matmul(*operands, *sizes, is_transposed, shift, names, kept)
         if shift.bits or in_range:
             terms = [(x, right, (sizes, is_transposed))]
-            checks.claim_product(session, terms, out, truncate=shift, dropped=kept)
+            checks.claim_product(session, terms, out, truncate=shift, kept=kept)
     return out
 
 
@@ -318,11 +318,11 @@ def convolution(
                 session, *first, summands, convolve, truncated=shift.bits > 0, limit=shift.limit
             )
         names = _names(session, x, w)
-        kept = checks.kept(session, shape) if shift.bits else []
+        kept = checks.kept(session) if shift.bits or in_range else None
         session.core.convolution(images, weights, arrays, geometry.core, shift, names, kept)
         if shift.bits or in_range:
             terms = [(x, w, geometry.core)]
-            checks.claim_product(session, terms, out, truncate=shift, dropped=kept)
+            checks.claim_product(session, terms, out, truncate=shift, kept=kept)
     return out
 
 
@@ -389,6 +389,7 @@ def _truncated(session: Session, x: Parts, bits: int) -> Parts:
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.truncate(_arrays(x), arrays, bits)
+        checks.truncated(session, out, x, bits)
     return out
 
 
@@ -561,7 +562,7 @@ def _affine(
                 ranges.check_narrow(session, exact)
             if promised < fixed.WORD:
                 ranges.check_rectified(session, exact * 2.0**-shift.bits, promised - 1)
-    kept = checks.kept(session, shape, has_truncated=compared is not None)
+    kept = checks.kept(session)
     session.dependencies.add(session.core.affine(given, addends, arrays, shift, compared, kept))
     checks.claim_product(
         session,
@@ -570,7 +571,7 @@ def _affine(
         addends=list(zip(_cut(session, added), runs, strict=True)),
         truncate=shift,
         width=compared.width if compared else 0,
-        dropped=kept,
+        kept=kept,
     )
     return out
 
@@ -641,7 +642,9 @@ def select(session: Session, bits: Parts, x: Parts, other: Parts) -> Parts:
 
     All shapes are equal.
     """
-    return add(other, bit_multiply(session, bits, subtract(x, other)))
+    out = add(other, bit_multiply(session, bits, subtract(x, other)))
+    checks.inherit(session, out, x, other)
+    return out
 
 
 @operation("(Tensor[] bits)")
@@ -650,6 +653,7 @@ def bit_to_ring(session: Session, bits: Parts) -> Parts:
     out, arrays = empty_words(session, bits[0].shape)
     if arrays[0].size:
         session.core.bit_to_ring(_arrays(bits), arrays)
+        checks.known(session, out, 1)
     return out
 
 
@@ -659,6 +663,7 @@ def low_bits(session: Session, x: Parts, width: int) -> Parts:
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.low_bits(_arrays(x), width, arrays)
+        checks.known(session, out, width)
     return out
 
 

@@ -75,10 +75,6 @@ impl Checking for Additive {
         0
     }
 
-    fn lifts_truncated(&self) -> bool {
-        self.channel.parties() > 2
-    }
-
     fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>> {
         let sizes: Vec<u64> = x.iter().map(|x| x[0].len() as u64).collect();
         let total = x.iter().map(|x| x[0].len()).sum();
@@ -216,7 +212,7 @@ impl Additive {
             x: Operand::once(&x),
             y: Operand::once(&y),
         };
-        self.products(&[term], &mut products)?;
+        self.products(&[term], false, &mut products)?;
         Ok(self.lift_between_two(&[&products])?.swap_remove(0))
     }
 

@@ -38,6 +38,7 @@ mod inputs;
 mod products;
 mod rectify;
 mod rehearsal;
+mod residues;
 mod selection;
 mod truncation;
 
@@ -76,7 +77,8 @@ pub struct Party {
     /// Named operands that are masked but not open yet, with their lengths.
     opening: HashMap<Name, usize>,
     trust: Trust,
-    /// Whether the next truncation keeps what its check needs. `kept` has what the last one kept.
+    /// Whether the next product or truncation keeps what its check needs. `kept` has what the last
+    /// one kept.
     is_keeping: bool,
     kept: Kept,
     #[cfg(feature = "mutation")]
@@ -266,11 +268,14 @@ impl Protocol for Additive {
         let (out, is_keeping) = (only_mut(out), mem::take(&mut self.is_keeping));
         self.channel
             .begin_of(map.name(), out.len(), &map.parameters(truncate));
-        self.products(&[Term { map: *map, x, y }], out)?;
+        let factors = self.products(&[Term { map: *map, x, y }], is_keeping, out)?;
         if let Some(shift) = truncate {
             let product = out.to_vec();
             self.truncate_keeping(is_keeping, &product, shift, out)?;
+        } else {
+            self.kept = Kept::default();
         }
+        self.kept.factors = factors;
         Ok(())
     }
 
@@ -278,8 +283,10 @@ impl Protocol for Additive {
         let (out, is_keeping) = (only_mut(out), mem::take(&mut self.is_keeping));
         self.channel
             .begin_of(sum.name(), out.len(), &sum.parameters());
-        let total = self.summed(sum)?;
-        self.truncate_keeping(is_keeping, &total, sum.shift, out)
+        let (total, factors) = self.summed(sum, is_keeping)?;
+        self.truncate_keeping(is_keeping, &total, sum.shift, out)?;
+        self.kept.factors = factors;
+        Ok(())
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {

@@ -21,15 +21,21 @@
 //!
 //! **Squares:** one mask and one opening: x² = E(x + a) + a².
 //!
+//! **Products that are checked** among more than two parties also give residues ([`residues`]).
+//! Nothing more is opened for them.
+//!
 //! **Simulation.** E and D are masked by a and b; each new mask hides one operand.
 
+use super::residues;
 use super::{Additive, only};
 use crate::blocks;
+use crate::checking::Factors;
 use crate::correlations::drawn::{Squares, Triples};
 use crate::correlations::job::Origin;
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
 use crate::{Affine, Bilinear, Error, Name, Operand, Result, Term};
+use std::sync::Arc;
 
 /// Operand whose masked value x − a is open, with this party's share of a. The mask has hidden this
 /// value and hides no other. A named operand's entry is used in one product after another.
@@ -47,34 +53,56 @@ impl Masked {
 
 /// Correlations that a product needs once its masked operands are open.
 enum Begun {
-    /// Product of pairs of words.
-    Each { b: Column, product: Column },
-    /// Product of words with themselves.
-    Square { a: Column, square: Column },
-    /// Product of any operands, with the masks of those that are newly masked.
+    /// Product of pairs of words, with residues if it is checked.
+    Each {
+        b: Column,
+        product: Column,
+        residues: Option<[Column; 8]>,
+    },
+    /// Product of words with themselves, with residues if it is checked.
+    Square {
+        a: Column,
+        square: Column,
+        residues: Option<[Column; 4]>,
+    },
+    /// Product of any operands, with the masks of those that are newly masked, and with the
+    /// residues of these masks if it is checked.
     Masked {
         masks: [Option<Column>; 2],
         product: Column,
+        residues: [Option<[Column; 2]>; 2],
+        products: Option<[Column; 4]>,
     },
 }
 
 impl Additive {
-    /// Computes the sum of all maps. A sum of no products is zero.
-    pub(super) fn products(&mut self, terms: &[Term], out: &mut [u64]) -> Result<()> {
+    /// Computes the sum of all maps. A sum of no products is zero. Returns the residues that each
+    /// product gives for its check, if it is to keep them and there are more than two parties.
+    pub(super) fn products(
+        &mut self,
+        terms: &[Term],
+        is_keeping: bool,
+        out: &mut [u64],
+    ) -> Result<Vec<Factors>> {
+        let is_checked = is_keeping && self.channel.parties() > 2;
+        let mut factors = Vec::new();
+        if is_checked {
+            factors.resize_with(terms.len(), Factors::default);
+        }
         let (mut begun, mut hidden) = (Vec::with_capacity(terms.len()), Vec::new());
-        for term in terms {
+        for (which, term) in terms.iter().enumerate() {
             let (left, right, n) = term.map.lengths();
             if n > 0 && left > 0 && right > 0 {
-                let (message, product) = self.begin(term)?;
+                let (message, product) = self.begin(term, is_checked)?;
                 hidden.push(message);
-                begun.push((term, product));
+                begun.push((which, product));
             }
         }
         let mut lengths = Vec::with_capacity(hidden.len());
         let message = match hidden.len() {
             0 => {
                 out.fill(0);
-                return Ok(());
+                return Ok(factors);
             }
             1 => hidden.swap_remove(0),
             _ => Hidden::pack(hidden, |all| {
@@ -87,24 +115,33 @@ impl Additive {
             self.wait_for_others(terms)?;
         }
         let mut rest = &opened[..];
-        for (at, (term, product)) in begun.into_iter().enumerate() {
+        for (at, (which, product)) in begun.into_iter().enumerate() {
             let (mine, others) = rest.split_at(lengths.get(at).copied().unwrap_or(rest.len()));
             rest = others;
-            if at == 0 {
-                self.end(term, product, mine, out)?;
+            let term = &terms[which];
+            let given = if at == 0 {
+                self.end(term, product, mine, out)?
             } else {
                 let mut more = vec![0; out.len()];
-                self.end(term, product, mine, &mut more)?;
+                let given = self.end(term, product, mine, &mut more)?;
                 Group::Additive.add(out, &more);
+                given
+            };
+            if is_checked {
+                factors[which] = given;
             }
         }
-        Ok(())
+        Ok(factors)
     }
 
-    /// Computes the sum that an affine map truncates.
-    pub(super) fn summed(&mut self, sum: &Affine) -> Result<Vec<u64>> {
+    /// Computes the sum that an affine map truncates, with what its products give for its check.
+    pub(super) fn summed(
+        &mut self,
+        sum: &Affine,
+        is_keeping: bool,
+    ) -> Result<(Vec<u64>, Vec<Factors>)> {
         let mut total = vec![0; sum.elements()];
-        self.products(sum.terms, &mut total)?;
+        let factors = self.products(sum.terms, is_keeping, &mut total)?;
         if !sum.addends.is_empty() {
             let bits = sum.shift.bits();
             blocks::for_each(
@@ -118,7 +155,7 @@ impl Additive {
                 },
             );
         }
-        Ok(total)
+        Ok((total, factors))
     }
 
     /// Waits a turn if these products take operands that other fibers are opening. It is needed
@@ -134,17 +171,17 @@ impl Additive {
 
     /// Draws the masks of a product. Returns the message to open and the correlations needed
     /// afterwards.
-    fn begin(&mut self, Term { map, x, y }: &Term) -> Result<(Hidden, Begun)> {
+    fn begin(&mut self, Term { map, x, y }: &Term, is_checked: bool) -> Result<(Hidden, Begun)> {
         if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
             return if std::ptr::eq(only(x.parts), only(y.parts)) {
-                self.begin_square(only(x.parts))
+                self.begin_square(only(x.parts), is_checked)
             } else {
-                self.begin_each(*n, only(x.parts), only(y.parts))
+                self.begin_each(*n, [x, y].map(|operand| only(operand.parts)), is_checked)
             };
         }
         let origins = self.origins([x, y])?;
-        let masks = self.supply.masked_product(map, origins[0], origins[1])?;
-        let product = masks.product;
+        let masks = self.supply.masked_product(map, origins, is_checked)?;
+        let (product, residues, products) = (masks.product, masks.residues, masks.products);
         let (hidden, masks) = Mask::hide_new([masks.x, masks.y], |masks| {
             let mut message = Vec::new();
             for (operand, mask) in [x, y].into_iter().zip(masks) {
@@ -156,30 +193,77 @@ impl Additive {
             }
             message
         });
-        Ok((hidden, Begun::Masked { masks, product }))
+        let begun = Begun::Masked {
+            masks,
+            product,
+            residues,
+            products,
+        };
+        Ok((hidden, begun))
     }
 
-    /// Computes a product from its opened operands.
+    /// Computes a product from its opened operands. Returns the residues that it gives.
     fn end(
         &mut self,
         Term { map, x, y }: &Term,
         begun: Begun,
         opened: &[u64],
         out: &mut [u64],
-    ) -> Result<()> {
-        let (masks, product) = match begun {
-            Begun::Each { b, product } => {
+    ) -> Result<Factors> {
+        let is_first = self.is_first();
+        let given = |products| Factors {
+            products,
+            ..Factors::default()
+        };
+        let (masks, product, residues, products) = match begun {
+            Begun::Each {
+                b,
+                product,
+                residues,
+            } => {
                 end_each(only(x.parts), opened, [b, product], out);
-                return Ok(());
+                let products = residues.map(|columns| {
+                    let (e, d) = opened.split_at(out.len());
+                    residues::of_products([e, d], columns, is_first)
+                });
+                return Ok(given(products));
             }
-            Begun::Square { a, square } => {
+            Begun::Square {
+                a,
+                square,
+                residues,
+            } => {
                 end_square(only(x.parts), opened, [a, square], out);
-                return Ok(());
+                let squares =
+                    residues.map(|columns| residues::of_squares(opened, columns, is_first));
+                return Ok(given(squares));
             }
-            Begun::Masked { masks, product } => (masks, product),
+            Begun::Masked {
+                masks,
+                product,
+                residues,
+                products,
+            } => (masks, product, residues, products),
         };
         let of_left = masks[0].as_ref().map_or(0, |_| only(x.parts).len());
         let (left, right) = opened.split_at(of_left);
+        let lift = |opened: &[u64], columns: Option<[Column; 2]>| {
+            columns.map(|columns| Arc::new(residues::of_opened(opened, columns, is_first)))
+        };
+        let factors = match (residues, products) {
+            ([Some([r, r_top]), Some([s, s_top])], Some([rs, r_s_top, r_top_s, tops])) => {
+                let columns = [r, r_top, s, s_top, rs, r_s_top, r_top_s, tops];
+                given(Some(residues::of_products(
+                    [left, right],
+                    columns,
+                    is_first,
+                )))
+            }
+            ([of_x, of_y], _) => Factors {
+                operands: [lift(left, of_x), lift(right, of_y)],
+                products: None,
+            },
+        };
         let mut once = [None, None];
         let new = [(x, left), (y, right)].into_iter().zip(masks);
         for (((operand, opened), mask), once) in new.zip(&mut once) {
@@ -196,7 +280,7 @@ impl Additive {
         let of_y = self.open_part(y, once[1].as_ref())?;
         map.evaluate(out, &[(only(x.parts), of_y.0), (of_x.0, of_y.1)]);
         Column::spend([product], |[c]| Group::Additive.add(out, c));
-        Ok(())
+        Ok(factors)
     }
 
     /// Returns the opened value of an operand and its mask: new in this product, or kept from
@@ -242,8 +326,18 @@ impl Additive {
         Ok(found)
     }
 
-    fn begin_each(&mut self, n: usize, x: &[u64], y: &[u64]) -> Result<(Hidden, Begun)> {
-        let Triples { a, b, product } = self.supply.triples(n)?;
+    fn begin_each(
+        &mut self,
+        n: usize,
+        [x, y]: [&[u64]; 2],
+        is_checked: bool,
+    ) -> Result<(Hidden, Begun)> {
+        let (Triples { a, b, product }, residues) = if is_checked {
+            let checked = self.supply.checked_triples(n)?;
+            (checked.triples, Some(checked.residues))
+        } else {
+            (self.supply.triples(n)?, None)
+        };
         let (hidden, [_, b]) = Mask::hide([a, b], |[a, b]| {
             let mut message = vec![0; 2 * n];
             let (left, right) = message.split_at_mut(n);
@@ -260,13 +354,28 @@ impl Additive {
             );
             message
         });
-        Ok((hidden, Begun::Each { b, product }))
+        let begun = Begun::Each {
+            b,
+            product,
+            residues,
+        };
+        Ok((hidden, begun))
     }
 
-    fn begin_square(&mut self, x: &[u64]) -> Result<(Hidden, Begun)> {
-        let Squares { a, square } = self.supply.squares(x.len())?;
+    fn begin_square(&mut self, x: &[u64], is_checked: bool) -> Result<(Hidden, Begun)> {
+        let (Squares { a, square }, residues) = if is_checked {
+            let checked = self.supply.checked_squares(x.len())?;
+            (checked.squares, Some(checked.residues))
+        } else {
+            (self.supply.squares(x.len())?, None)
+        };
         let (hidden, [a]) = Mask::hide([a], |[a]| Group::Additive.difference(x, a));
-        Ok((hidden, Begun::Square { a, square }))
+        let begun = Begun::Square {
+            a,
+            square,
+            residues,
+        };
+        Ok((hidden, begun))
     }
 }
 

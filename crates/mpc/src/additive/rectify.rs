@@ -72,7 +72,7 @@ pub(super) fn rectified_affine(
     if out.is_empty() {
         return Ok(None);
     }
-    let z = party.summed(sum)?;
+    let (z, _) = party.summed(sum, false)?;
     let truncation = party.begin_between_two(&z, sum.shift.bits())?;
     let shifted: Vec<u64> = z.iter().map(|z| z >> dropped).collect();
     let leaves = party.begin_leaves(Wanted::Carry, &shifted, inspected.width())?;

@@ -122,7 +122,7 @@ pub(crate) fn finds_masks(wanted: &[Job], kept: impl Fn(Name) -> Option<usize>) 
         Origin::Kept(name) => new.get(&name).copied().or_else(|| kept(name)) == Some(n),
     };
     wanted.iter().all(|job| match job {
-        Job::Product { map, x, y } => {
+        Job::Product { map, x, y, .. } => {
             let (left, right, _) = map.lengths();
             finds(*x, left) && finds(*y, right)
         }

@@ -29,9 +29,9 @@
 //! other party.
 
 use super::job::{ENCODED, Job, Origin, SizedColumn};
-use super::kind::Shape;
+use super::kind::{Shape, lifted, multiplied};
 use super::{CHANNEL, Source};
-use crate::{Error, Name, Result, residues};
+use crate::{Error, Name, Result, blocks, residues};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::planes::words_of;
 use kernels::stream::{Key, Stream, random_key};
@@ -107,18 +107,16 @@ impl Source for Dealt {
         let (me, parties) = (self.channel.party(), self.channel.parties());
         let last = self.channel.suspend();
         self.channel.resume(step);
-        let corrected = job.corrected(me, parties);
-        let words = derived
-            .iter()
-            .map(|(shape, _)| sent_words(*shape, &corrected));
-        let words = words.sum();
+        let corrected = |sized: &SizedColumn| job.corrected(sized.1, me, parties);
+        let sent = |sized: &SizedColumn| sent_words(sized.0, &corrected(sized));
+        let words = derived.iter().map(sent).sum();
         let mut derived_columns = expand(&mut self.stream, &derived);
         if words > 0 {
             let message = self.channel.receive(self.dealer, words)?;
             let mut rest = &message[..];
             for (column, sized) in derived_columns.iter_mut().zip(&derived) {
-                let (packed, after) = rest.split_at(sent_words(sized.0, &corrected));
-                correct(column, sized, &corrected, packed);
+                let (packed, after) = rest.split_at(sent(sized));
+                correct(column, sized, &corrected(sized), packed);
                 rest = after;
             }
         }
@@ -213,14 +211,31 @@ impl Dealer {
                 kind.derive(&[left, right].map(|stream| expand(stream, &free).swap_remove(0)))
             }
             Job::Batch { kind, .. } => kind.derive(&self.sums(&free)),
-            Job::Product { map, x, y } => {
+            Job::Product {
+                map,
+                x,
+                y,
+                is_checked,
+            } => {
                 let (left, right, n) = map.lengths();
                 let mut new = self.sums(&free).into_iter();
                 let a = self.mask(*x, left, &mut new)?;
                 let b = self.mask(*y, right, &mut new)?;
                 let mut product = vec![0; n];
                 map.evaluate(&mut product, &[(&a, &b)]);
-                vec![product]
+                let mut columns = vec![product];
+                if *is_checked {
+                    let new = [(x, &a), (y, &b)];
+                    let new = new.into_iter().filter(|(origin, _)| origin.is_new());
+                    let residues: Vec<_> = new.map(|(_, mask)| lifted(mask)).collect();
+                    let of_both = match &residues[..] {
+                        [left, right] if job.multiplies_residues() => multiplied(left, right),
+                        _ => Vec::new(),
+                    };
+                    columns.extend(residues.into_iter().flatten());
+                    columns.extend(of_both);
+                }
+                columns
             }
             Job::Forget { name } => {
                 self.kept.forget(*name);
@@ -229,9 +244,9 @@ impl Dealer {
         };
         let parties = self.streams.len();
         for (party, stream) in self.streams.iter_mut().enumerate() {
-            let corrected = job.corrected(party, parties);
             let shares = expand(stream, &derived);
             for ((total, share), sized) in totals.iter_mut().zip(shares).zip(&derived) {
+                let corrected = job.corrected(sized.1, party, parties);
                 let mut share = sized.0.unpacked(share, sized.1);
                 for range in unpacked_ranges(sized, &corrected) {
                     share[range].fill(0);
@@ -240,10 +255,11 @@ impl Dealer {
             }
         }
         let message = |party| {
-            let corrected = job.corrected(party, parties);
             let columns = totals.iter().zip(&derived);
             columns
-                .flat_map(|(total, sized)| packed(total, sized, &corrected))
+                .flat_map(|(total, sized)| {
+                    packed(total, sized, &job.corrected(sized.1, party, parties))
+                })
                 .collect()
         };
         Ok((0..parties).map(message).collect())
@@ -309,11 +325,21 @@ impl KeptMasks {
 fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
     let column = |(shape, n): &SizedColumn| {
         let mut words = vec![0; shape.words(*n)];
-        stream.reserve(words.len()).fill(0, &mut words);
+        let reserved = stream.reserve(words.len());
         if *shape == Shape::Residues {
-            words
-                .iter_mut()
-                .for_each(|word| *word = residues::of_word(*word));
+            blocks::for_each(
+                [&mut words],
+                [],
+                #[inline(always)]
+                |offset, [words], []| {
+                    reserved.fill(offset, words);
+                    for word in words {
+                        *word = residues::of_word(*word);
+                    }
+                },
+            );
+        } else {
+            reserved.fill(0, &mut words);
         }
         words
     };

@@ -4,7 +4,7 @@
 //! Columns of bits are planes of n bits each, 64 to a word. Columns of ring elements are n words.
 //! [`super::kind`] defines them.
 
-use super::job::Origin;
+use super::job::{Job, Origin};
 use super::kind::Kind;
 use super::once::{Column, Mask};
 use super::supply::Supply;
@@ -121,6 +121,18 @@ pub(crate) struct ResidueTriples {
     pub product: Column,
 }
 
+/// Columns of [`Kind::CheckedTriples`].
+pub(crate) struct CheckedTriples {
+    pub triples: Triples,
+    pub residues: [Column; 8],
+}
+
+/// Columns of [`Kind::CheckedSquares`].
+pub(crate) struct CheckedSquares {
+    pub squares: Squares,
+    pub residues: [Column; 4],
+}
+
 /// Guard columns of the upper bits c of the mask of the selected number.
 pub(crate) struct GuardColumns {
     pub upper: Column,
@@ -133,6 +145,10 @@ pub(crate) struct MaskedProduct {
     pub x: Option<Mask>,
     pub y: Option<Mask>,
     pub product: Column,
+    /// Residues of each new mask, negated, and of its highest bit, if they were asked for.
+    pub residues: [Option<[Column; 2]>; 2],
+    /// Residues of the products of these, if there are any ([`Job::multiplies_residues`]).
+    pub products: Option<[Column; 4]>,
 }
 
 impl Supply {
@@ -247,6 +263,29 @@ impl Supply {
         })
     }
 
+    pub fn checked_triples(&mut self, n: usize) -> Result<CheckedTriples> {
+        let [a, b, product, residues @ ..] = self.take::<11>(Kind::CheckedTriples, n)?;
+        Ok(CheckedTriples {
+            triples: Triples {
+                a: Mask::drawn(a),
+                b: Mask::drawn(b),
+                product: Column::drawn(product),
+            },
+            residues: residues.map(Column::drawn),
+        })
+    }
+
+    pub fn checked_squares(&mut self, n: usize) -> Result<CheckedSquares> {
+        let [a, square, residues @ ..] = self.take::<6>(Kind::CheckedSquares, n)?;
+        Ok(CheckedSquares {
+            squares: Squares {
+                a: Mask::drawn(a),
+                square: Column::drawn(square),
+            },
+            residues: residues.map(Column::drawn),
+        })
+    }
+
     pub fn cross_bits(&mut self, bits: u32, n: usize) -> Result<CrossBits> {
         let [bit, product] = self.take(Kind::CrossBits { bits }, n)?;
         Ok(CrossBits {
@@ -314,14 +353,23 @@ impl Supply {
         })
     }
 
-    /// Draws the new masks of a map's operands, and the product of both masks.
+    /// Draws the new masks of a map's operands, and the product of both masks; for a check, also
+    /// the residues of the new masks.
     pub fn masked_product(
         &mut self,
         map: &Bilinear,
-        x: Origin,
-        y: Origin,
+        [x, y]: [Origin; 2],
+        is_checked: bool,
     ) -> Result<MaskedProduct> {
-        let mut columns = self.product(map, x, y)?.into_iter();
+        let job = Job::product(map, [x, y], is_checked);
+        let is_checked = matches!(
+            job,
+            Job::Product {
+                is_checked: true,
+                ..
+            }
+        );
+        let mut columns = self.product(job)?.into_iter();
         let mut next = || {
             columns
                 .next()
@@ -331,6 +379,13 @@ impl Supply {
             x: x.is_new().then(|| Mask::drawn(next())),
             y: y.is_new().then(|| Mask::drawn(next())),
             product: Column::drawn(next()),
+            residues: [x, y].map(|origin| {
+                let is_lifted = is_checked && origin.is_new();
+                is_lifted.then(|| [next(), next()].map(Column::drawn))
+            }),
+            products: job
+                .multiplies_residues()
+                .then(|| [next(), next(), next(), next()].map(Column::drawn)),
         })
     }
 }

@@ -37,8 +37,16 @@ pub(crate) enum Origin {
 pub(crate) enum Job {
     /// Makes n correlations of a kind; n is a multiple of 64.
     Batch { kind: Kind, n: usize },
-    /// Makes masks a and b of two operands, and map(a, b).
-    Product { map: Bilinear, x: Origin, y: Origin },
+    /// Makes masks a and b of two operands, and map(a, b). If `is_checked`, also residues of each
+    /// new mask: those of r = −a, and those of the highest bit R of r. If both masks are fresh, and
+    /// each element meets only one other ([`Bilinear::inner_products`]), also residues of the
+    /// products rs, rS, Rs and RS, for s = −b and its highest bit S.
+    Product {
+        map: Bilinear,
+        x: Origin,
+        y: Origin,
+        is_checked: bool,
+    },
     /// Forgets a kept mask that is no longer needed.
     Forget { name: Name },
 }
@@ -76,6 +84,32 @@ impl Origin {
 }
 
 impl Job {
+    /// Makes the job of a product. Only new masks have residues to make, and only if all of them
+    /// fit a message: otherwise the check of the product lifts its operands.
+    pub fn product(map: &Bilinear, [x, y]: [Origin; 2], is_checked: bool) -> Self {
+        let job = |is_checked| Self::Product {
+            map: *map,
+            x,
+            y,
+            is_checked,
+        };
+        let checked = job(true);
+        if is_checked && (x.is_new() || y.is_new()) && checked.fits() {
+            checked
+        } else {
+            job(false)
+        }
+    }
+
+    /// Returns whether no column and no answer is larger than a message.
+    fn fits(&self) -> bool {
+        let (free, derived) = self.columns();
+        let words = |(column, n): &SizedColumn| column.words(*n) as u64;
+        // The derived columns travel as one message.
+        let message: u64 = derived.iter().map(words).sum();
+        message <= MOST && free.iter().all(|column| words(column) <= MOST)
+    }
+
     /// Returns the version of the encoding that introduced the job.
     pub fn version(&self) -> u32 {
         match self {
@@ -85,9 +119,14 @@ impl Job {
                     | Kind::Guards { .. }
                     | Kind::CrossWords { .. }
                     | Kind::CheckedTruncations { .. }
+                    | Kind::CheckedTriples
+                    | Kind::CheckedSquares
                     | Kind::ResidueTriples
                     | Kind::Lifts,
                 ..
+            }
+            | Self::Product {
+                is_checked: true, ..
             } => GUARDED,
             _ => VERSION,
         }
@@ -101,16 +140,38 @@ impl Job {
                 let sized = |columns: Vec<Shape>| columns.into_iter().map(|c| (c, *n)).collect();
                 (sized(kind.free()), sized(kind.derived()))
             }
-            Self::Product { map, x, y } => {
+            Self::Product {
+                map,
+                x,
+                y,
+                is_checked,
+            } => {
                 let (left, right, out) = map.lengths();
                 let masks = [(x, left), (y, right)];
-                let free = masks.into_iter().filter(|(mask, _)| mask.is_new());
-                (
-                    free.map(|(_, n)| (Shape::Words(64), n)).collect(),
-                    vec![(Shape::Words(64), out)],
-                )
+                let new = masks.into_iter().filter(|(mask, _)| mask.is_new());
+                let mut derived = vec![(Shape::Words(64), out)];
+                if *is_checked {
+                    derived.extend(new.clone().flat_map(|(_, n)| [(Shape::Residues, n); 2]));
+                }
+                if self.multiplies_residues() {
+                    derived.extend([(Shape::Residues, left); 4]);
+                }
+                (new.map(|(_, n)| (Shape::Words(64), n)).collect(), derived)
             }
             Self::Forget { .. } => (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// Returns whether the job makes residues of products of its masks.
+    pub fn multiplies_residues(&self) -> bool {
+        match self {
+            Self::Product {
+                map,
+                x: Origin::Fresh,
+                y: Origin::Fresh,
+                is_checked: true,
+            } => map.inner_products().is_some(),
+            _ => false,
         }
     }
 
@@ -138,16 +199,15 @@ impl Job {
         columns.map(|(shape, n)| shape.words(n)).sum()
     }
 
-    /// Returns the elements of the derived columns in which a dealer corrects this party's share.
+    /// Returns the elements of a derived column of n in which a dealer corrects this party's share.
     /// Each party gets as many, except for rounding: to whole words of bits in a batch, and to
     /// whole elements in a product.
-    pub fn corrected(&self, party: usize, parties: usize) -> Range<usize> {
-        let (elements, unit) = match self {
-            Self::Batch { n, .. } => (*n, 64),
-            Self::Product { map, .. } => (map.lengths().2, 1),
-            Self::Forget { .. } => (0, 1),
+    pub fn corrected(&self, n: usize, party: usize, parties: usize) -> Range<usize> {
+        let unit = match self {
+            Self::Batch { .. } => 64,
+            Self::Product { .. } | Self::Forget { .. } => 1,
         };
-        let from = |party: usize| elements / unit * party / parties * unit;
+        let from = |party: usize| n / unit * party / parties * unit;
         from(party)..from(party + 1)
     }
 
@@ -156,11 +216,20 @@ impl Job {
     pub fn describe(&self) -> String {
         match self {
             Self::Batch { kind, n } => format!("{n} {kind}"),
-            Self::Product { map, x, y } => {
+            Self::Product {
+                map,
+                x,
+                y,
+                is_checked,
+            } => {
                 let (left, right, out) = map.lengths();
                 let kept = |origin: &Origin| if origin.is_new() { "" } else { " kept" };
                 let (x, y) = (kept(x), kept(y));
-                format!("masks for {}: {left}{x} by {right}{y} to {out}", map.name())
+                let more = if *is_checked { ", with residues" } else { "" };
+                format!(
+                    "masks for {}: {left}{x} by {right}{y} to {out}{more}",
+                    map.name()
+                )
             }
             Self::Forget { name } => format!("forget mask {name}"),
         }
@@ -175,8 +244,13 @@ impl Job {
                 words.extend([0, n as u64, tag]);
                 words.extend(parameters);
             }
-            Self::Product { map, x, y } => {
-                words.push(1);
+            Self::Product {
+                map,
+                x,
+                y,
+                is_checked,
+            } => {
+                words.push(if is_checked { 3 } else { 1 });
                 words.extend(x.encode());
                 words.extend(y.encode());
                 words.extend(encode_map(&map).into_iter().map(|size| size as u64));
@@ -197,7 +271,8 @@ impl Job {
                     .filter(|n| *n > 0 && *n <= MOST && n % 64 == 0)
                     .ok_or_else(malformed)? as usize,
             },
-            Some(1) => Self::Product {
+            Some(tag @ (1 | 3)) => Self::Product {
+                is_checked: *tag == 3,
                 x: Origin::decode(&words[1..3]).ok_or_else(malformed)?,
                 y: Origin::decode(&words[3..5]).ok_or_else(malformed)?,
                 map: decode_map(&words[5..]).ok_or_else(malformed)?,
@@ -211,11 +286,7 @@ impl Job {
                 return Err(malformed());
             }
         }
-        let (free, derived) = job.columns();
-        let words = |(column, n): &SizedColumn| column.words(*n) as u64;
-        // The derived columns travel as one message.
-        let message: u64 = derived.iter().map(words).sum();
-        if message <= MOST && free.iter().all(|column| words(column) <= MOST) {
+        if job.fits() {
             Ok(job)
         } else {
             Err(malformed())
@@ -242,6 +313,8 @@ fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
         Kind::CrossResidues => (13, [0, 0]),
         Kind::CheckedTruncations { bits } => (14, [bits.into(), 0]),
         Kind::ResidueTriples => (15, [0, 0]),
+        Kind::CheckedTriples => (16, [0, 0]),
+        Kind::CheckedSquares => (17, [0, 0]),
         Kind::Guards { below, reach } => (12, [below.into(), reach.into()]),
     }
 }
@@ -303,6 +376,8 @@ fn decode_kind(words: &[u64]) -> Option<Kind> {
             bits: within(1..=61, first)? as u32,
         },
         15 => Kind::ResidueTriples,
+        16 => Kind::CheckedTriples,
+        17 => Kind::CheckedSquares,
         _ => return None,
     })
 }
@@ -412,6 +487,8 @@ mod tests {
             Kind::Truncations { bits: 61 },
             Kind::CheckedTruncations { bits: 61 },
             Kind::ResidueTriples,
+            Kind::CheckedTriples,
+            Kind::CheckedSquares,
             Kind::CrossBits { bits: 1 },
             Kind::Selections,
             Kind::Lifts,
@@ -443,7 +520,7 @@ mod tests {
             Bilinear::Convolution(shape),
         ] {
             let (x, y) = (Origin::Keep(3), Origin::Kept(u64::MAX));
-            jobs.push(Job::Product { map, x, y });
+            jobs.extend([false, true].map(|checked| Job::product(&map, [x, y], checked)));
         }
         jobs.push(Job::Forget { name: 9 });
         for job in jobs {
@@ -462,6 +539,8 @@ mod tests {
             Kind::CrossResidues,
             Kind::Lifts,
             Kind::ResidueTriples,
+            Kind::CheckedTriples,
+            Kind::CheckedSquares,
         ];
         kinds.extend([1, 2].map(|rights| Kind::BitTriples { rights }));
         for width in 1..=64 {
@@ -494,18 +573,14 @@ mod tests {
             kind: Kind::Selections,
             n,
         };
-        let product = |n| Job::Product {
-            map: Bilinear::Elementwise { n },
-            x: Origin::Fresh,
-            y: Origin::Fresh,
-        };
+        let product = |n| Job::product(&Bilinear::Elementwise { n }, [Origin::Fresh; 2], true);
         for parties in [2, 3, 5, 32] {
             for n in [64, 128, 1024, 20_032] {
                 for (job, unit) in [(batch(n), 64), (product(n), 1), (product(n - 1), 1)] {
                     let elements = job.columns().1[0].1;
                     let mut next = 0;
                     for party in 0..parties {
-                        let corrected = job.corrected(party, parties);
+                        let corrected = job.corrected(elements, party, parties);
                         assert_eq!(
                             corrected.start, next,
                             "an element is corrected twice, or never"
@@ -519,7 +594,6 @@ mod tests {
                 }
             }
         }
-        assert!(Job::Forget { name: 1 }.corrected(1, 2).is_empty());
     }
 
     #[test]

@@ -86,6 +86,11 @@ pub enum Kind {
     Lifts,
     /// Residues a, b; ab.
     ResidueTriples,
+    /// a, b; ab, and these residues: r and its highest bit R for r = −a, s and S for s = −b, and
+    /// the products rs, rS, Rs and RS.
+    CheckedTriples,
+    /// a; a², and these residues: r and its highest bit R for r = −a, and the products r² and rR.
+    CheckedSquares,
 }
 
 impl fmt::Display for Kind {
@@ -127,6 +132,8 @@ impl fmt::Display for Kind {
             }
             Self::Lifts => write!(f, "words with their residues"),
             Self::ResidueTriples => write!(f, "triples of residues"),
+            Self::CheckedTriples => write!(f, "triples, with residues"),
+            Self::CheckedSquares => write!(f, "squares, with residues"),
         }
     }
 }
@@ -180,8 +187,9 @@ impl Kind {
     /// Returns the shapes of the uniform columns.
     pub(crate) fn free(self) -> Vec<Shape> {
         match self {
-            Self::Triples => vec![Shape::Words(64); 2],
+            Self::Triples | Self::CheckedTriples => vec![Shape::Words(64); 2],
             Self::Squares
+            | Self::CheckedSquares
             | Self::Truncations { .. }
             | Self::CheckedTruncations { .. }
             | Self::Guards { .. }
@@ -227,6 +235,8 @@ impl Kind {
             Self::Guards { reach, .. } => vec![Shape::Packed(reach); 2],
             Self::Lifts => vec![Shape::Residues; 2],
             Self::ResidueTriples => vec![Shape::Residues],
+            Self::CheckedTriples => [vec![Shape::Words(64)], vec![Shape::Residues; 8]].concat(),
+            Self::CheckedSquares => [vec![Shape::Words(64)], vec![Shape::Residues; 4]].concat(),
         }
     }
 
@@ -297,10 +307,7 @@ impl Kind {
             ],
             Self::CheckedTruncations { bits } => {
                 let words = Self::Truncations { bits }.derive(free);
-                let lifted = [&free[0], &words[0], &words[1]].map(|column| {
-                    let residues = column.iter().map(|word| residues::of_word(*word));
-                    residues.collect()
-                });
+                let lifted = [&free[0], &words[0], &words[1]].map(|column| of_words(column));
                 [words, lifted.into()].concat()
             }
             Self::CrossBits { .. } | Self::CrossResidues => {
@@ -330,12 +337,64 @@ impl Kind {
                 vec![upper, both]
             }
             Self::Lifts => vec![
-                free[0].iter().map(|r| residues::of_word(*r)).collect(),
+                of_words(&free[0]),
                 free[0].iter().map(|r| r >> 63).collect(),
             ],
             Self::ResidueTriples => vec![products(&free[0], &free[1], residues::multiply)],
+            Self::CheckedTriples => {
+                let [r, s] = [&free[0], &free[1]].map(|mask| lifted(mask));
+                let of_both = multiplied(&r, &s);
+                [Self::Triples.derive(free), r.into(), s.into(), of_both].concat()
+            }
+            Self::CheckedSquares => {
+                let [r, top] = lifted(&free[0]);
+                let with_r = [&r, &top].map(|column| products(&r, column, residues::multiply));
+                [Self::Squares.derive(free), vec![r, top], with_r.into()].concat()
+            }
         }
     }
+}
+
+/// Returns the products of residues: rs, rS, Rs and RS for [r, R] and [s, S].
+pub(super) fn multiplied(left: &[Vec<u64>; 2], right: &[Vec<u64>; 2]) -> Vec<Vec<u64>> {
+    let pairs = left.iter().flat_map(|r| right.iter().map(move |s| (r, s)));
+    pairs
+        .map(|(r, s)| products(r, s, residues::multiply))
+        .collect()
+}
+
+/// Returns the residues of words.
+fn of_words(words: &[u64]) -> Vec<u64> {
+    let mut out = vec![0; words.len()];
+    blocks::for_each(
+        [&mut out],
+        [words],
+        #[inline(always)]
+        |_, [out], [words]| {
+            for i in 0..out.len() {
+                out[i] = residues::of_word(words[i]);
+            }
+        },
+    );
+    out
+}
+
+/// Returns the residues of −a, and its highest bits.
+pub(super) fn lifted(a: &[u64]) -> [Vec<u64>; 2] {
+    let [mut residues, mut tops] = [(); 2].map(|()| vec![0; a.len()]);
+    blocks::for_each(
+        [&mut residues, &mut tops],
+        [a],
+        #[inline(always)]
+        |_, [residues, tops], [a]| {
+            for i in 0..a.len() {
+                let negated = a[i].wrapping_neg();
+                residues[i] = residues::of_word(negated);
+                tops[i] = negated >> 63;
+            }
+        },
+    );
+    [residues, tops]
 }
 
 fn products(a: &[u64], b: &[u64], multiply: impl Fn(u64, u64) -> u64 + Sync) -> Vec<u64> {

@@ -12,6 +12,9 @@ use net::{Mesh, Patience};
 use std::thread;
 use std::time::Duration;
 
+/// The prime of residues.
+const PRIME: u64 = (1 << 31) - 1;
+
 const KINDS: [Kind; 14] = [
     Kind::Triples,
     Kind::Squares,
@@ -100,6 +103,7 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
         kinds.extend([(2, 62), (22, 10), (62, 2)].map(guarded));
         kinds.extend([1, 16, 61].map(|bits| Kind::CheckedTruncations { bits }));
         kinds.extend([Kind::Lifts, Kind::ResidueTriples]);
+        kinds.extend([Kind::CheckedTriples, Kind::CheckedSquares]);
         kinds.push(Kind::Guards {
             below: 61,
             reach: 3,
@@ -161,6 +165,7 @@ fn maps(parties: usize) -> Vec<Bilinear> {
         Bilinear::Elementwise { n: 77 },
         matrix(1, 5, 33, 70),
         matrix(3, 40, 9, 7),
+        matrix(5, 1, 13, 1),
         // Deeper than what is encrypted at once.
         matrix(1, 3, 700, 40),
         Bilinear::Convolution(shape),
@@ -214,12 +219,19 @@ fn check_products(name: &str, parties: usize) {
         (Kept(2), Fresh),
         (Kept(2), Kept(1)),
     ];
-    for map in maps(parties) {
-        let mut jobs = uses.map(|(x, y)| Job::Product { map, x, y }).to_vec();
+    let kinds_of_check: &[bool] = if name == "dealer" {
+        &[false, true]
+    } else {
+        &[false]
+    };
+    let cases = maps(parties).into_iter();
+    let cases = cases.flat_map(|map| kinds_of_check.iter().map(move |checked| (map, *checked)));
+    for (map, is_checked) in cases {
+        let product = |(x, y)| Job::product(&map, [x, y], is_checked);
+        let mut jobs = uses.map(product).to_vec();
         jobs.extend([1, 2].map(|name| Job::Forget { name }));
         if let Bilinear::Elementwise { .. } = map {
-            let (x, y) = (Keep(3), Kept(3));
-            jobs.push(Job::Product { map, x, y });
+            jobs.push(product((Keep(3), Kept(3))));
         }
         let all = made(name, parties, &jobs);
         let mut kept = std::collections::HashMap::new();
@@ -243,11 +255,26 @@ fn check_products(name: &str, parties: usize) {
                 .collect();
             let mut expected = vec![0; map.lengths().2];
             map.evaluate(&mut expected, &[(&operands[0], &operands[1])]);
-            assert!(
-                totals.next().unwrap() == expected,
-                "{} of {name}, {parties} parties",
-                job.describe()
-            );
+            let described = format!("{} of {name}, {parties} parties", job.describe());
+            assert!(totals.next().unwrap() == expected, "{described}");
+            let new = [x, y].into_iter().zip(&operands);
+            let mut lifted = Vec::new();
+            for (_, mask) in new.filter(|(origin, _)| is_checked && origin.is_new()) {
+                let negated = mask.iter().map(|a| a.wrapping_neg());
+                let residues: Vec<u64> = negated.clone().map(|r| r % PRIME).collect();
+                let tops: Vec<u64> = negated.map(|r| r >> 63).collect();
+                lifted.push([residues, tops]);
+            }
+            let mut expected: Vec<Vec<u64>> = lifted.iter().flatten().cloned().collect();
+            if let (Fresh, Fresh, true, Some(_)) = (x, y, is_checked, map.inner_products()) {
+                for r in &lifted[0] {
+                    for s in &lifted[1] {
+                        let products = r.iter().zip(s).map(|(r, s)| r * s % PRIME);
+                        expected.push(products.collect());
+                    }
+                }
+            }
+            assert!(totals.eq(expected), "{described}");
         }
     }
 }
@@ -281,11 +308,7 @@ fn encryption_makes_what_is_defined() {
 fn kept_scalars_multiply_rows_of_any_length() {
     let (m, k) = (40, 90);
     let map = |n| Bilinear::Matrix { batch: 1, m, k, n };
-    let job = |n, x| Job::Product {
-        map: map(n),
-        x,
-        y: Origin::Fresh,
-    };
+    let job = |n, x| Job::product(&map(n), [x, Origin::Fresh], false);
     let sizes = [70, 1, 9, 300];
     let mut jobs = vec![job(70, Origin::Keep(1))];
     jobs.extend(sizes[1..].iter().map(|n| job(*n, Origin::Kept(1))));
@@ -320,11 +343,9 @@ fn kept_weights_serve_other_groups() {
         dilation: [1, 1],
     };
     let groups = [4, 3, 4];
-    let jobs = groups.map(|groups| Job::Product {
-        map: Bilinear::Convolution(shape(groups)),
-        x: Origin::Fresh,
-        y: Origin::Kept(1),
-    });
+    let origins = [Origin::Fresh, Origin::Kept(1)];
+    let jobs =
+        groups.map(|groups| Job::product(&Bilinear::Convolution(shape(groups)), origins, false));
     let mut jobs = jobs.to_vec();
     if let Job::Product { y, .. } = &mut jobs[0] {
         *y = Origin::Keep(1);
@@ -365,16 +386,8 @@ fn transfers_that_are_let_go_are_made_again() {
         n: 1,
     };
     let names = 0..6;
-    let keep = |name| Job::Product {
-        map,
-        x: Origin::Fresh,
-        y: Origin::Keep(name),
-    };
-    let again = |name| Job::Product {
-        map,
-        x: Origin::Fresh,
-        y: Origin::Kept(name),
-    };
+    let keep = |name| Job::product(&map, [Origin::Fresh, Origin::Keep(name)], false);
+    let again = |name| Job::product(&map, [Origin::Fresh, Origin::Kept(name)], false);
     let jobs: Vec<Job> = names.clone().map(keep).chain(names.map(again)).collect();
     let all = made("ot", 2, &jobs);
     let shares = |at: usize| all.iter().map(|party| &party[at]).collect::<Vec<_>>();

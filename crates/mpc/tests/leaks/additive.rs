@@ -48,9 +48,15 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         "multiply and truncate by 16"
         | "multiply and truncate by 40"
         | "multiply and truncate a narrow product" => sum(&[product, truncation]),
-        // Also the residues of r, of r >> f and of the highest bit.
-        "multiply and truncate by 16, for a check" if parties > 2 => sum(&[product, (1, 2 + 3)]),
+        // Also eight residues of the masks and their products; then those of r, of r >> f and of
+        // the highest bit.
+        "multiply and truncate by 16, for a check" if parties > 2 => (2 + 1, 9 + 2 + 3),
         "multiply and truncate by 16, for a check" => sum(&[product, truncation]),
+        "inner products, for a check" if parties > 2 => (2, 9),
+        "matrix product, for a check" if parties > 2 => (2, 1 + 2 * 2),
+        "inner products, for a check" | "matrix product, for a check" => product,
+        "square, for a check" if parties > 2 => (1, 1 + 4),
+        "square, for a check" => mask,
         "square" | "bit to ring" | "sign of 2 bits" | "sign of 5 bits" => mask,
         // The kept mask once, and another one three times.
         "three products with a named operand" | "three fibers with a named operand" => (1 + 3, 3),
@@ -275,7 +281,13 @@ fn without_any_one_range_the_test_fails() {
         // The product of two uniform residues is uniform itself, so it shows nothing alone: only
         // with what is opened does it give the factors. The dealer masks it as all residues.
         .filter(|((name, _, honest), (at, _))| {
-            !(*name == "multiply residues" && honest.parties > 2 && *at == 2)
+            let product = match *name {
+                "multiply residues" => 2,
+                "square, for a check" => 4,
+                "inner products, for a check" | "multiply and truncate by 16, for a check" => 7,
+                _ => return true,
+            };
+            honest.parties == 2 || *at != product
         })
         .collect();
     side_by_side(&mutants, |((name, operation, honest), muted)| {

@@ -67,7 +67,7 @@ impl Inputs {
     }
 }
 
-pub const OPERATIONS: [(&str, Operation); 34] = [
+pub const OPERATIONS: [(&str, Operation); 37] = [
     ("share", |p, inputs| {
         Shared::input(p, inputs.owner, &inputs.secret).map(drop)
     }),
@@ -87,8 +87,7 @@ pub const OPERATIONS: [(&str, Operation); 34] = [
         multiply(p, inputs, narrow())
     }),
     ("multiply and truncate by 16, for a check", |p, inputs| {
-        let checking = p.checking().expect("the protocol checks ranges");
-        checking.keep();
+        for_a_check(p);
         multiply(p, inputs, Shift::new(16))
     }),
     ("square", |p, inputs| {
@@ -99,6 +98,34 @@ pub const OPERATIONS: [(&str, Operation); 34] = [
         let (m, k) = (8, 2);
         let n = inputs.n() / m;
         map_of(p, inputs, &Bilinear::Matrix { batch: 1, m, k, n })
+    }),
+    ("square, for a check", |p, inputs| {
+        for_a_check(p);
+        let map = Bilinear::Elementwise { n: inputs.n() };
+        inputs.x.bilinear(p, &map, &inputs.x, None).map(drop)
+    }),
+    // Operands of 64 elements for each party: what a dealer sends of their residues fills words.
+    ("matrix product, for a check", |p, inputs| {
+        for_a_check(p);
+        // With more products in a sum, the sum of masks would look uniform without a mask.
+        let k = 2;
+        let m = inputs.n().min(64 * p.parties()) / k;
+        map_of(
+            p,
+            inputs,
+            &Bilinear::Matrix {
+                batch: 1,
+                m,
+                k,
+                n: m,
+            },
+        )
+    }),
+    ("inner products, for a check", |p, inputs| {
+        for_a_check(p);
+        let (m, k, n) = (1, 2, 1);
+        let batch = inputs.n().min(64 * p.parties()) / k;
+        map_of(p, inputs, &Bilinear::Matrix { batch, m, k, n })
     }),
     ("convolution", |p, inputs| {
         map_of(
@@ -288,6 +315,11 @@ fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
 }
 
 /// Applies a map to operands cut to its size.
+/// Makes the next operation keep what its check needs.
+fn for_a_check(p: &mut dyn Protocol) {
+    p.checking().expect("the protocol checks ranges").keep();
+}
+
 fn map_of(p: &mut dyn Protocol, inputs: &Inputs, map: &Bilinear) -> Result<()> {
     let (left, right, _) = map.lengths();
     inputs

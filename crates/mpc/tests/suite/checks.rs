@@ -4,7 +4,8 @@ use super::agreed;
 use kernels::convolution::Convolution;
 use mpc::checks::{self, Addend, Group, Product, Term};
 use mpc::{
-    Affine, Bilinear, Bits, Compared, Kept, Operand, Parts, Protocol, Recipient, Result, Shift,
+    Affine, Bilinear, Bits, Compared, Factors, Kept, Operand, Parts, Protocol, Recipient, Result,
+    Shift,
 };
 use std::sync::Arc;
 use testkit::{Random, Shared, run, usual_parties};
@@ -139,6 +140,8 @@ fn exactly(map: &Bilinear, x: &[i64], y: &[i64]) -> Vec<i128> {
 struct Case {
     map: Bilinear,
     by: By,
+    /// Whether x is multiplied with itself. Then y has the same numbers.
+    is_square: bool,
     x: Vec<i64>,
     y: Vec<i64>,
     added: Vec<i64>,
@@ -166,9 +169,19 @@ impl Case {
         Self {
             map,
             by,
+            is_square: false,
             x,
             y,
             added,
+        }
+    }
+
+    /// Returns the same case with the square of x.
+    fn squared(self) -> Self {
+        Self {
+            is_square: true,
+            y: self.x.clone(),
+            ..self
         }
     }
 
@@ -224,7 +237,8 @@ fn done(p: &mut dyn Protocol, case: &Case) -> Result<Done> {
     p.checking().expect("the protocol checks ranges").keep();
     let out = Shared::made(p, n, |p, out| {
         let (x, y, added) = (x.slices(), y.slices(), added.slices());
-        let [x, y] = [Operand::once(&x), Operand::once(&y)];
+        let y = if case.is_square { &x } else { &y };
+        let [x, y] = [Operand::once(&x), Operand::once(y)];
         let terms = [mpc::Term {
             map: case.map,
             x,
@@ -304,7 +318,7 @@ fn checked_after(
                     terms: vec![Term {
                         map: case.map,
                         x: place(0),
-                        y: place(1),
+                        y: place(usize::from(!case.is_square)),
                     }],
                     addends: (0..usize::from(case.by.has_addend()))
                         .map(|_| Addend {
@@ -315,6 +329,7 @@ fn checked_after(
                     out: place(if is_rectified { 4 } else { 3 }),
                     shift: case.by.shift(),
                     rest: &done.kept.rest,
+                    factors: &done.kept.factors,
                 }],
                 holds,
                 exact: Vec::new(),
@@ -353,6 +368,9 @@ pub fn products(protocol: &str, rounds: u64, seed: u64) {
                     continue;
                 }
                 cases.push(Case::random(map, by, &mut generator));
+                if let Bilinear::Elementwise { .. } = map {
+                    cases.push(Case::random(map, by, &mut generator).squared());
+                }
             }
         }
     }
@@ -382,20 +400,25 @@ pub fn products(protocol: &str, rounds: u64, seed: u64) {
     );
 }
 
-/// What a truncation kept is part of its check: whoever changes it by one unit is noticed.
+/// What an operation kept is part of its check: whoever changes it by one unit is noticed.
 pub fn changes_are_noticed(protocol: &str) {
     let mut generator = Random::new(3);
     let cases: Vec<Case> = maps()
         .into_iter()
         .flat_map(|map| [By::Truncated, By::Added, By::Rectified].map(|by| (map, by)))
-        .map(|(map, by)| {
-            let mut case = Case::random(map, by, &mut generator);
-            case.x.iter_mut().for_each(|x| *x %= 1 << 20);
-            case.y.iter_mut().for_each(|y| *y %= 1 << 20);
-            case
+        .flat_map(|(map, by)| {
+            let mut small = || {
+                let mut case = Case::random(map, by, &mut generator);
+                case.x.iter_mut().for_each(|x| *x %= 1 << 20);
+                case.y.iter_mut().for_each(|y| *y %= 1 << 20);
+                case
+            };
+            let is_elementwise = matches!(map, Bilinear::Elementwise { .. });
+            let square = is_elementwise.then(|| small().squared());
+            [small()].into_iter().chain(square)
         })
         .collect();
-    let changes: [fn(usize, &mut Kept); 3] = [
+    let changes: [fn(usize, &mut Kept); 4] = [
         |_, _| (),
         |party, kept| {
             if party == 0 {
@@ -407,20 +430,19 @@ pub fn changes_are_noticed(protocol: &str) {
             None if party == 1 => *kept.rest.last_mut().expect("bits were dropped") ^= 1,
             _ => (),
         },
+        |party, kept| {
+            // Of two parties, and of replicated ones, products give no residues.
+            if party == 1 && !change_factor(&mut kept.factors) {
+                kept.rest[0] ^= 1;
+            }
+        },
     ];
     for (at, change) in changes.into_iter().enumerate() {
         let (_, passed) = agreed(run(protocol, usual_parties(protocol), |p| {
             // Plain parties compute the same, each alone.
             let is_plain = protocol == "plain";
             checked_after(p, &cases, |party, kept| {
-                change(
-                    if is_plain {
-                        at.saturating_sub(1)
-                    } else {
-                        party
-                    },
-                    kept,
-                );
+                change(if is_plain { usize::from(at > 1) } else { party }, kept);
             })
         }));
         assert!(
@@ -428,6 +450,22 @@ pub fn changes_are_noticed(protocol: &str) {
             "{at}: {passed:?}"
         );
     }
+}
+
+/// Changes a residue that a product gave by one unit. Returns whether there is one.
+fn change_factor(factors: &mut [Factors]) -> bool {
+    let Some(factors) = factors.first_mut() else {
+        return false;
+    };
+    let [left, right] = &mut factors.operands;
+    let mut operands = [right, left].into_iter().flatten();
+    let residues = match &mut factors.products {
+        Some(products) => products,
+        None => Arc::make_mut(operands.next().expect("new masks give residues")),
+    };
+    let last = residues.last_mut().expect("an element");
+    *last = (*last + 1) % ((1 << 31) - 1);
+    true
 }
 
 /// One element of an operand puts results off by one multiple of 2^64, at every place in turn.
@@ -458,6 +496,7 @@ pub fn single_overflows(protocol: &str) {
                 let mut case = Case {
                     map,
                     by,
+                    is_square: false,
                     x: x.clone(),
                     y: y.clone(),
                     added: Vec::new(),
@@ -523,6 +562,7 @@ pub fn overflows_do_not_cancel(protocol: &str) {
             let case = Case {
                 map,
                 by,
+                is_square: false,
                 x,
                 y,
                 added: Vec::new(),

@@ -229,6 +229,7 @@ impl Batch {
                     out: place(out),
                     shift: None,
                     rest: &[],
+                    factors: &[],
                 });
             }
         }

@@ -315,17 +315,6 @@ impl Session {
         self.work(|protocol| Ok(protocol.checking().is_some()))
     }
 
-    /// Returns whether truncations that checks look at give the residues of their results.
-    ///
-    /// # Errors
-    /// `Misuse` in another process than the session's.
-    pub fn lifts_truncated(&self) -> Result<bool> {
-        self.work(|protocol| {
-            let checking = protocol.checking();
-            Ok(checking.is_some_and(|checking| checking.lifts_truncated()))
-        })
-    }
-
     /// Runs a whole program and ends the session: in order, or with an error that the others are
     /// told.
     ///

@@ -74,20 +74,35 @@ def public(value: torch.Tensor | Number) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
+@overload
+def moved(x: SecretTensor, move: Callable[[torch.Tensor], torch.Tensor]) -> SecretTensor: ...
+
+
+@overload
+def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any: ...
+
+
 def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Applies a data movement to any operand; for a secret, to each component."""
+    """Applies a data movement to any operand; for a secret, to each component.
+
+    Every element of the result is an element of the operand, or zero."""
     if not isinstance(x, SecretTensor):
         return call_outside_trace(move, x)
-    return x.like(tuple(map(move, x._parts)), unreduced=x._unreduced)
+    result = x.like(tuple(map(move, x._parts)), unreduced=x._unreduced)
+    checks.inherit(x._session, result._parts, x._parts)
+    return result
 
 
 def summed(x: Any, count: int, add: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Applies a sum to any operand; each element of the result adds at most ``count`` elements.
 
     Checked mode checks that a secret leaves room for such sums."""
-    if isinstance(x, SecretTensor):
-        checks.hold_summands(x._session, x._parts, count)
-    return moved(x, add)
+    if not isinstance(x, SecretTensor):
+        return call_outside_trace(add, x)
+    checks.hold_summands(x._session, x._parts, count)
+    result = x.like(tuple(map(add, x._parts)), unreduced=x._unreduced)
+    checks.summed(x._session, result._parts, x._parts, count)
+    return result
 
 
 def each(values: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[int]:
@@ -153,8 +168,11 @@ def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
     if want > have:
         if session.is_plain:
             ranges.check_shift(session, parts[0], want - have)
-        checks.hold(session, parts, checks.WORD + 1 - (want - have))
-        return tuple(part << (want - have) for part in parts)
+        raise_bits = want - have
+        checks.hold(session, parts, checks.WORD + 1 - raise_bits)
+        raised = tuple(part << raise_bits for part in parts)
+        checks.summed(session, raised, parts, 1 << raise_bits)
+        return raised
     truncate = partial(shares.truncate, session, parts, have - want)
     return checks.hold_truncated(session, parts, truncate, have - want)
 
@@ -167,7 +185,16 @@ def lifted(session: Session, value: Any, scale: Scale) -> Parts:
         value = as_words(value)
         return shifted(session, value._parts, value._scale.bits, scale.bits)
     values = fixed.bounded(public(value), scale, compared(session, scale))
-    return shares.trivial(session, fixed.encode(values, scale, fixed.AMONG_SECRETS))
+    return _trivial(session, fixed.encode(values, scale, fixed.AMONG_SECRETS))
+
+
+def _trivial(session: Session, words: torch.Tensor) -> Parts:
+    """Returns components of public words, whose bound is known."""
+    parts = shares.trivial(session, words)
+    if checks.is_on(session) and words.numel():
+        lowest, highest = (int(end) for end in words.aminmax())
+        checks.known(session, parts, max(-lowest, highest).bit_length())
+    return parts
 
 
 def placed(session: Session, value: Any, scale: Scale, own: Scale) -> Parts:
@@ -177,9 +204,8 @@ def placed(session: Session, value: Any, scale: Scale, own: Scale) -> Parts:
     infinite, as in ``fixed.placed``."""
     if isinstance(value, SecretTensor):
         return lifted(session, value, scale)
-    return shares.trivial(
-        session, fixed.placed(public(value), scale, own, compared(session, scale))
-    )
+    words = fixed.placed(public(value), scale, own, compared(session, scale))
+    return _trivial(session, words)
 
 
 def bits_of(session: Session, parts: Parts) -> SecretTensor:
@@ -483,14 +509,16 @@ def _sum_of_terms(
             words, factors = buffers.array(x[0]), buffers.array(term.words)
             summands, truncated = x[0].numel(), term.bits > 0
             ranges.check_product(session, words, factors, summands, check, truncated=truncated)
+        growth = None
         if checks.is_on(session) and x[0].numel() and term.words.numel():
-            checks.hold_factors(session, x, _growth(x, term.words, of_floats or apply))
+            growth = _growth(x, term.words, of_floats or apply)
+            checks.hold_factors(session, x, growth)
         product = tuple(apply(part, term.words) for part in x)
-        if checks.is_on(session) and product[0].numel():
-            session.claims.bounded(product, checks.TRUNCATED)
+        if growth is not None:
+            checks.multiplied(session, product, x, growth)
         if parts:
             product = shares.add(shares.truncate(session, parts, bits - term.bits), product)
-            if checks.is_on(session):
-                session.claims.bounded(product, checks.TRUNCATED)
+            if growth is not None:
+                checks.known(session, product, checks.TRUNCATED)
         parts, bits = product, term.bits
     return parts, bits

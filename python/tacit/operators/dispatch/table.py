@@ -137,9 +137,12 @@ def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation]
 def assign(target: SecretTensor, value: Any) -> SecretTensor:
     """Writes a value into a secret tensor and all views of it, as in-place operations do."""
     value = as_kind_of(value, target)
+    claims = target._session.claims
+    limit = claims.limit(value._parts)
     for mine, new in zip(writable(target), value._parts, strict=True):
         mine.copy_(new)
     target._session.dependencies.overwritten(target._parts)
+    claims.limited(target._parts, limit)
     return target
 
 

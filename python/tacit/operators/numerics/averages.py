@@ -57,6 +57,7 @@ def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
         x = as_words(x)
         checks.hold_summands(x._session, x._parts, count)
         sums = tuple(part.sum(list(dims)) if dims else part for part in x._parts)
+        checks.summed(x._session, sums, x._parts, count)
         by = torch.tensor(1.0 / count, dtype=torch.float64)
         whole = x.like(sums, dtype=torch.int64)
         result = rescaled(times_public(whole, by, _mean_dtype(x)), x._session.scale)
@@ -66,6 +67,7 @@ def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
     checks.hold_summands(x._session, parts, min(count, MOST_SUMMANDS))
     if count <= MOST_SUMMANDS:
         parts = tuple(part.sum(list(dims)) if dims else part for part in parts)
+        checks.summed(x._session, parts, x._parts, count)
         result = averaged(x.like(parts), torch.tensor(1.0 / count, dtype=torch.float64), count)
     else:
         parts, left = _added_up(x._session, tuple(last(part, dims) for part in parts), count)

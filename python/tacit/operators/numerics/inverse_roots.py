@@ -23,7 +23,7 @@ import torch
 from tacit import buffers, checks, fixed
 from tacit.fixed import Scale
 from tacit.modes import is_tracing
-from tacit.operators.dispatch.operands import times_public
+from tacit.operators.dispatch.operands import shifted, times_public
 from tacit.operators.numerics.approximation.fits import FITS, USUAL
 from tacit.operators.numerics.approximation.normal import argument, power_of_two
 from tacit.operators.numerics.approximation.series import RESULT, evaluate
@@ -123,7 +123,7 @@ def inverse_roots(x: SecretTensor, eps: float, count: float | None = None) -> In
     """
     session, scale, count = x._session, x._scale, count or x.shape[1]
     fixed.encode(torch.tensor(eps, dtype=torch.float64), scale)
-    coarse = shares.truncate(session, x._parts, COARSE)
+    coarse = shifted(session, x._parts, COARSE, 0)
     if session.is_plain and not is_tracing():
         _check(session, coarse[0])
     sums = _squared(session, shares.stacked(x._parts, coarse))

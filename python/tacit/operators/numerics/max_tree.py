@@ -3,11 +3,13 @@
 The tree keeps one secret bit for each comparison, which says which operand won. Indices and
 gradients are computed from these bits, and only if they are asked for."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 
+from tacit import checks
 from tacit.modes import outside_trace
 from tacit.operators.numerics.compare_words import greater, less
 from tacit.sessions import Session
@@ -30,13 +32,13 @@ class Windows:
     taps: torch.Tensor
 
     @property
-    def overlap(self) -> bool:
-        """Whether some element is in the windows of several outputs."""
+    def most(self) -> int:
+        """The largest number of outputs whose windows have an element in common."""
         taps = self.taps if self.taps.dim() == 3 else self.taps.unsqueeze(1)
         _, rows, outputs = taps.shape
         is_in = torch.zeros(rows, outputs, self.size, dtype=torch.bool)
         is_in.scatter_(2, taps.permute(1, 2, 0), True)
-        return bool((is_in.sum(1) > 1).any())
+        return int(is_in.sum(1).max())
 
     @cached_property
     @outside_trace
@@ -137,12 +139,15 @@ class Tournament:
         self._stages: list[tuple[Windows, list[Parts]]] = []
         for windows in stages:
             places, levels = windows.taken(x), []
+            checks.inherit(session, places, x)
             is_last = with_zero and windows is stages[-1]
             # If the tree has no free place for zero, zero is compared in one batch with the last
             # two candidates. This must not take more than comparing the whole input with zero.
             joins_last = is_last and not comparison.reach and _is_full_tree(places, self.shape)
             if is_last and not joins_last:
-                places = tuple(torch.cat([part, torch.zeros_like(part[:1])]) for part in places)
+                with_zeros = (torch.cat([part, torch.zeros_like(part[:1])]) for part in places)
+                places = tuple(with_zeros)
+                checks.inherit(session, places, x)
             while places[0].shape[0] > 1:
                 left, right, rest = _neighbours(places)
                 if joins_last and places[0].shape[0] == 2:
@@ -157,6 +162,7 @@ class Tournament:
                 rest = tuple(part.clone() for part in rest)
                 del places, left, right
                 places = shares.joined(won, rest)
+                checks.inherit(session, places, x)
             x = tuple(part[0] for part in places)
             self._stages.append((windows, levels))
         self.winners = x
@@ -166,9 +172,9 @@ class Tournament:
         return shares.select(self.session, lost, right, left)
 
     @property
-    def overlaps(self) -> bool:
-        """Whether some element is in several windows."""
-        return any(windows.overlap for windows, _ in self._stages)
+    def most(self) -> int:
+        """A bound on the number of windows that have an element in common."""
+        return math.prod(windows.most for windows, _ in self._stages)
 
     def of_winners(self, values: Parts) -> Parts:
         """Selects other values of all elements at the winners.

@@ -38,7 +38,7 @@ pub(super) struct Rehearsed {
     guards: bool,
     /// Number of elements masked under each name.
     masked: HashMap<Name, usize>,
-    /// Whether the next truncation keeps what its check needs.
+    /// Whether the next product or truncation keeps what its check needs.
     is_keeping: bool,
     wanted: Vec<Job>,
 }
@@ -70,7 +70,8 @@ impl Rehearsed {
     }
 
     /// Records the correlations of [`super::products`].
-    fn products(&mut self, terms: &[Term]) -> Result<()> {
+    fn products(&mut self, terms: &[Term], is_keeping: bool) -> Result<()> {
+        let is_checked = is_keeping && self.parties() > 2;
         for Term { map, x, y } in terms {
             let (left, right, out) = map.lengths();
             if left == 0 || right == 0 || out == 0 {
@@ -78,18 +79,17 @@ impl Rehearsed {
             }
             if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
                 let is_square = std::ptr::eq(x.parts[0], y.parts[0]);
-                self.take(
-                    if is_square {
-                        Kind::Squares
-                    } else {
-                        Kind::Triples
-                    },
-                    *n,
-                );
+                let kind = match (is_square, is_checked) {
+                    (true, true) => Kind::CheckedSquares,
+                    (true, false) => Kind::Squares,
+                    (false, true) => Kind::CheckedTriples,
+                    (false, false) => Kind::Triples,
+                };
+                self.take(kind, *n);
                 continue;
             }
-            let (x, y) = (self.origin(x)?, self.origin(y)?);
-            self.wanted.push(Job::Product { map: *map, x, y });
+            let origins = [self.origin(x)?, self.origin(y)?];
+            self.wanted.push(Job::product(map, origins, is_checked));
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl Protocol for Rehearsed {
         out: PartsMut,
     ) -> Result<()> {
         let is_keeping = mem::take(&mut self.is_keeping);
-        self.products(&[Term { map: *map, x, y }])?;
+        self.products(&[Term { map: *map, x, y }], is_keeping)?;
         if let Some(shift) = truncate {
             self.truncated(is_keeping, shift, out[0].len());
         }
@@ -212,7 +212,7 @@ impl Protocol for Rehearsed {
 
     fn affine(&mut self, sum: &Affine, _: PartsMut) -> Result<()> {
         let is_keeping = mem::take(&mut self.is_keeping);
-        self.products(sum.terms)?;
+        self.products(sum.terms, is_keeping)?;
         self.truncated(is_keeping, sum.shift, sum.elements());
         Ok(())
     }
@@ -338,7 +338,7 @@ impl Protocol for Rehearsed {
     }
 }
 
-/// A rehearsal records what truncations keep for checks. It settles no checks.
+/// A rehearsal records what operations take to keep data for checks. It settles no checks.
 impl Checking for Rehearsed {
     fn keep(&mut self) {
         self.is_keeping = true;

@@ -13,7 +13,7 @@ use super::batch::Batch;
 use super::demand::Demand;
 use super::job::{Job, Origin};
 use super::kind::Kind;
-use crate::{Bilinear, Error, Name, Result};
+use crate::{Error, Name, Result};
 use net::interruption::is_interrupted;
 use net::{Patience, Reading};
 use std::cell::RefCell;
@@ -95,8 +95,7 @@ impl Pool {
 
 /// Product made ahead, with a fresh mask for the other operand.
 struct Ahead {
-    map: Bilinear,
-    other_is_left: bool,
+    job: Job,
     result: Answer,
 }
 
@@ -327,9 +326,8 @@ impl Supply {
         Ok(Batch::join(taken))
     }
 
-    /// Returns the masks that are new, x before y, and the product of both masks.
-    pub(super) fn product(&mut self, map: &Bilinear, x: Origin, y: Origin) -> Result<Columns> {
-        let job = Job::Product { map: *map, x, y };
+    /// Returns the columns of a job that makes a product of masks ([`Job::columns`]).
+    pub(super) fn product(&mut self, job: Job) -> Result<Columns> {
         let has = |supply: &Self| {
             let expected = supply.expected.as_ref();
             expected.is_some_and(|expected| expected.has_ordered(&job))
@@ -339,23 +337,29 @@ impl Supply {
         if expected.is_some() {
             self.took(job);
         }
-        let (kept, other_is_left) = match (x, y) {
-            (Origin::Fresh, Origin::Kept(name)) => (name, true),
-            (Origin::Kept(name), Origin::Fresh) => (name, false),
+        let kept = match job {
+            Job::Product {
+                x: Origin::Fresh,
+                y: Origin::Kept(name),
+                ..
+            }
+            | Job::Product {
+                x: Origin::Kept(name),
+                y: Origin::Fresh,
+                ..
+            } => name,
             _ => {
                 let result = expected.unwrap_or_else(|| self.request(job));
                 return self.wait(&result);
             }
         };
-        let ahead = self.ahead.remove(&kept);
-        let fits = |ahead: &Ahead| ahead.map == *map && ahead.other_is_left == other_is_left;
-        let ahead = ahead.filter(fits).map(|ahead| ahead.result);
+        let ahead = self.ahead.remove(&kept).filter(|ahead| ahead.job == job);
+        let ahead = ahead.map(|ahead| ahead.result);
         let result = expected.or(ahead).unwrap_or_else(|| self.request(job));
         let made = self.wait(&result)?;
         if self.grows() {
             let next = Ahead {
-                map: *map,
-                other_is_left,
+                job,
                 result: self.request(job),
             };
             self.ahead.insert(kept, next);

@@ -180,12 +180,9 @@ impl Transfer {
             | Kind::CrossWords { .. }
             | Kind::CheckedTruncations { .. }
             | Kind::ResidueTriples
-            | Kind::Lifts => Err(Error::misuse(
-                "only a dealer can make the correlations of guarded comparisons, and of checks \
-                 among three and more parties: make \
-                 them with source \"dealer\", or record the demand with the source that is to \
-                 make them",
-            )),
+            | Kind::CheckedTriples
+            | Kind::CheckedSquares
+            | Kind::Lifts => Err(for_a_dealer()),
         }
     }
 }
@@ -217,7 +214,10 @@ impl Source for Transfer {
                     _ => kind.join(&pieces),
                 })
             }
-            Job::Product { map, x, y } => self.bilinear(map, *x, *y),
+            Job::Product {
+                is_checked: true, ..
+            } => Err(for_a_dealer()),
+            Job::Product { map, x, y, .. } => self.bilinear(map, *x, *y),
             Job::Forget { name } => {
                 self.kept.remove(name);
                 Ok(Vec::new())
@@ -254,6 +254,15 @@ fn residue_of_product(share: u64, is_first: bool) -> u64 {
     residues::subtract(residues::of_word(share), less)
 }
 
+/// Error for correlations that no transfers make.
+fn for_a_dealer() -> Error {
+    Error::misuse(
+        "only a dealer can make the correlations of guarded comparisons, and of checks among three \
+         and more parties: make them with source \"dealer\", or record the demand with the source \
+         that is to make them",
+    )
+}
+
 /// Returns the transfers of one correlation, roughly.
 fn transfers(kind: Kind) -> usize {
     match kind {
@@ -270,6 +279,8 @@ fn transfers(kind: Kind) -> usize {
         | Kind::CrossWords { .. }
         | Kind::CheckedTruncations { .. }
         | Kind::ResidueTriples
+        | Kind::CheckedTriples
+        | Kind::CheckedSquares
         | Kind::Lifts => 1,
     }
 }

@@ -34,23 +34,32 @@ __all__ = [
 #: unknown.
 OF_ANGLES = 34
 
-arctan = of_fractions(trigonometric.arctan)
-cos = of_fractions(trigonometric.cos, OF_ANGLES)
+#: Bits of the results of functions with |f(x)| ≤ max(|x|, 2), up to their error.
+NO_LARGER = fixed.ENCODED + 1
+
+
+def of_reciprocals(argument: fixed.Scale, result: fixed.Scale) -> int:
+    """Returns the bits of reciprocals, up to their error: that of the least positive number."""
+    return argument.bits + result.bits + 1
+
+
+arctan = of_fractions(trigonometric.arctan, most=NO_LARGER)
+cos = of_fractions(trigonometric.cos, OF_ANGLES, most=NO_LARGER)
 divide = quotient(quotients.divide)
-erf = of_fractions(sigmoidal.erf)
+erf = of_fractions(sigmoidal.erf, most=NO_LARGER)
 exp = of_fractions(exponential.exp, result=PASSES)
 #: Sums of masks may be beyond all numbers that can be encoded, so the domain is wider.
 exp_below_zero = of_fractions(
-    exponential.exp_below_zero, checks.WORD - ARGUMENT + fixed.DEFAULT.bits
+    exponential.exp_below_zero, checks.WORD - ARGUMENT + fixed.DEFAULT.bits, most=NO_LARGER
 )
-gelu = of_fractions(sigmoidal.gelu)
-log = of_fractions(quotients.log)
-mish = of_fractions(sigmoidal.mish)
-reciprocal = of_fractions(quotients.reciprocal)
-rsqrt = of_fractions(quotients.rsqrt)
-sigmoid = of_fractions(sigmoidal.sigmoid)
-silu = of_fractions(sigmoidal.silu)
-sin = of_fractions(trigonometric.sin, OF_ANGLES)
-softplus = of_fractions(sigmoidal.softplus)
-sqrt = of_fractions(quotients.sqrt)
-tanh = of_fractions(sigmoidal.tanh)
+gelu = of_fractions(sigmoidal.gelu, most=NO_LARGER)
+log = of_fractions(quotients.log, most=NO_LARGER)
+mish = of_fractions(sigmoidal.mish, most=NO_LARGER)
+reciprocal = of_fractions(quotients.reciprocal, most=of_reciprocals)
+rsqrt = of_fractions(quotients.rsqrt, most=of_reciprocals)
+sigmoid = of_fractions(sigmoidal.sigmoid, most=NO_LARGER)
+silu = of_fractions(sigmoidal.silu, most=NO_LARGER)
+sin = of_fractions(trigonometric.sin, OF_ANGLES, most=NO_LARGER)
+softplus = of_fractions(sigmoidal.softplus, most=NO_LARGER)
+sqrt = of_fractions(quotients.sqrt, most=NO_LARGER)
+tanh = of_fractions(sigmoidal.tanh, most=NO_LARGER)

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
 from tacit import checks, fixed
+from tacit.fixed import Scale
 from tacit.operators.dispatch.operands import fraction
 from tacit.tensor import SecretTensor
 
@@ -22,6 +23,7 @@ def of_fractions(
     function: Callable[Concatenate[SecretTensor, Options], SecretTensor],
     domain: int = PASSES,
     result: int | None = None,
+    most: int | Callable[[Scale, Scale], int] | None = None,
 ) -> Callable[Concatenate[SecretTensor, Options], SecretTensor]:
     """Wraps a function of fractions, so that checked mode checks its arguments.
 
@@ -29,6 +31,8 @@ def of_fractions(
         domain: bits of the argument's words that must pass the check.
         result: bits of the result's words, with 16 fraction bits, that must pass the check. Given
             for functions whose result saturates beyond that.
+        most: bits that the result's words never exceed for arguments in the domain, or a function
+            of the argument's and the result's scale that returns them.
     """
 
     @wraps(function)
@@ -41,7 +45,10 @@ def of_fractions(
         with checks.proved(session):
             found = function(x, *args, **options)
         if result is not None:
-            checks.hold(session, found._parts, result + found._scale.bits - fixed.DEFAULT.bits)
+            _hold_result(found, result)
+        elif most is not None:
+            bits = most if isinstance(most, int) else most(x._scale, found._scale)
+            checks.known(session, found._parts, bits)
         return found
 
     return run  # type: ignore[return-value]
@@ -71,7 +78,11 @@ def quotient(
             checks.hold(session, operand._parts, domain)
         with checks.proved(session):
             found = function(x, y, **options)
-        checks.hold(session, found._parts, result + found._scale.bits - fixed.DEFAULT.bits)
+        _hold_result(found, result)
         return found
 
     return run
+
+
+def _hold_result(found: SecretTensor, bits: int) -> None:
+    checks.hold_result(found._session, found._parts, bits + found._scale.bits - fixed.DEFAULT.bits)

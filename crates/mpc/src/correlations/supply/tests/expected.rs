@@ -1,6 +1,7 @@
 //! Tests of expectations: what is ordered when, and that exactly this is taken.
 
 use super::*;
+use crate::Bilinear;
 use crate::correlations::ahead::finds_masks;
 use crate::correlations::kind::Shape;
 
@@ -43,7 +44,7 @@ fn batch(kind: Kind, n: usize) -> Job {
 
 fn product(n: usize, x: Origin, y: Origin) -> Job {
     let map = Bilinear::Elementwise { n };
-    Job::Product { map, x, y }
+    Job::product(&map, [x, y], false)
 }
 
 /// Returns a program of some layers.
@@ -62,7 +63,7 @@ fn program(layers: usize) -> Vec<Job> {
 
 fn take(supply: &mut Supply, job: &Job) {
     match *job {
-        Job::Product { map, x, y } => drop(supply.product(&map, x, y).unwrap()),
+        job @ Job::Product { .. } => drop(supply.product(job).unwrap()),
         Job::Batch { kind, n } => match kind {
             Kind::CrossBits { .. } => drop(supply.take::<2>(kind, n).unwrap()),
             Kind::Triples => drop(supply.take::<3>(kind, n).unwrap()),

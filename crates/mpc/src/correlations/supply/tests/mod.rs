@@ -3,6 +3,7 @@
 mod expected;
 
 use super::*;
+use crate::Bilinear;
 use crate::bits::bit_at;
 use crate::correlations::kind::Shape;
 use crate::correlations::zeros::Zeros;
@@ -201,13 +202,10 @@ fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
         *drawn.get_mut(&Kind::Selections).unwrap() += 5 * n;
     }
     let map = Bilinear::Elementwise { n: 3 };
-    supply
-        .product(&map, Origin::Keep(1), Origin::Fresh)
-        .unwrap();
+    let product = |x| Job::product(&map, [x, Origin::Fresh], false);
+    supply.product(product(Origin::Keep(1))).unwrap();
     for _ in 0..3 {
-        supply
-            .product(&map, Origin::Kept(1), Origin::Fresh)
-            .unwrap();
+        supply.product(product(Origin::Kept(1))).unwrap();
     }
     let demand = supply.demand().unwrap();
     let (mut asked, mut products) = (HashMap::new(), 0);
