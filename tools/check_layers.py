@@ -98,7 +98,7 @@ INSIDE = {
         ["errors"],
         ["benchmark_programs", "buffer", "certificates", "digest", "doctor", "preprocessing"],
         ["flags", "local", "session"],
-        ["beginning"],
+        ["beginning", "kept"],
         ["intake", "operands", "riscv"],
         ["checks", "operations"],
     ],

@@ -3,15 +3,16 @@
 use crate::buffer::Words;
 use crate::errors::{misuse, raise};
 use crate::flags::Flag;
+use crate::kept::{Kept, Residues};
 use crate::local::{Shape, expect_length};
 use crate::operands::length;
 use crate::session::Session;
 use ::session::limits::{Truncation, truncation_of_product};
 use mpc::checks::{Addend, Group, Product, Term, settle_keeping};
-use mpc::{Bilinear, Parts, Protocol};
+use mpc::{Bilinear, Parts};
 use pyo3::prelude::*;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A sum of products, in this order: its terms, each as the places of two tensors and a shape
 /// (`None` for an elementwise product); the addends, each as a place and the number of consecutive
@@ -25,79 +26,6 @@ struct Checked<'py>(
     Truncation,
     Option<PyRef<'py, Kept>>,
 );
-
-/// Residues of a tensor: of one that is multiplied repeatedly, kept once it has been lifted, or of
-/// the result of a truncation.
-#[pyclass(frozen, module = "tacit._core")]
-#[derive(Default)]
-pub struct Residues(Arc<mpc::checks::Residues>);
-
-#[pymethods]
-impl Residues {
-    /// Makes an empty place for the residues of a tensor.
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-}
-
-/// What an operation keeps for its check. It is empty until the operation has run, and after a
-/// rehearsal, which computes nothing.
-#[pyclass(frozen, module = "tacit._core")]
-#[derive(Default)]
-pub struct Kept(OnceLock<(mpc::Kept, Arc<mpc::checks::Residues>)>);
-
-impl Kept {
-    /// Runs an operation, and takes what it keeps.
-    pub fn during<T>(
-        &self,
-        protocol: &mut dyn Protocol,
-        work: impl FnOnce(&mut dyn Protocol) -> mpc::Result<T>,
-    ) -> mpc::Result<T> {
-        if let Some(checking) = protocol.checking() {
-            checking.keep();
-        }
-        let done = work(protocol)?;
-        if let Some(mut kept) = protocol.checking().and_then(|checking| checking.kept()) {
-            let residues = mpc::checks::Residues::of(std::mem::take(&mut kept.residues));
-            // An object that is passed to a second operation keeps what it has.
-            let _ = self.0.set((kept, Arc::new(residues)));
-        }
-        Ok(done)
-    }
-}
-
-#[pymethods]
-impl Kept {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    /// Returns the residues of the truncated value, if the protocol gives them.
-    #[getter]
-    fn residues(&self) -> Option<Residues> {
-        let (_, residues) = self.0.get()?;
-        (!residues.is_empty()).then(|| Residues(Arc::clone(residues)))
-    }
-
-    /// Whether the operation continued with the truncated value and returned another one.
-    #[getter]
-    fn has_truncated(&self) -> bool {
-        let is_there = |(kept, _): &(mpc::Kept, _)| !kept.truncated.is_empty();
-        self.0.get().is_some_and(is_there)
-    }
-
-    /// Writes the components of the truncated value.
-    fn truncated(&self, mut out: Vec<Words>) -> PyResult<()> {
-        let truncated = self.0.get().map_or(&[][..], |(kept, _)| &kept.truncated);
-        for (component, out) in truncated.iter().zip(Words::outputs(&mut out, &[])?) {
-            expect_length("the truncated value", out.len(), component.len())?;
-            out.copy_from_slice(component);
-        }
-        Ok(())
-    }
-}
 
 /// A tensor's components, and the place of its residues, if they are kept.
 type Tensor<'py> = (Vec<Words>, Option<PyRef<'py, Residues>>);
@@ -183,12 +111,8 @@ fn group<'a>(
             }
             Ok(Addend { x: *x, run: *run })
         };
-        let (rest, factors) = kept
-            .as_ref()
-            .and_then(|kept| kept.0.get())
-            .map_or_else(Default::default, |(kept, _)| {
-                (&kept.rest[..], &kept.factors[..])
-            });
+        let kept = kept.as_ref().and_then(|kept| kept.get());
+        let (rest, factors) = kept.map_or((&[][..], &[][..]), |kept| (&kept.rest, &kept.factors));
         if !rest.is_empty() {
             expect_length("what was dropped", rest.len(), n)?;
         }

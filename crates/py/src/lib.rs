@@ -22,6 +22,7 @@ mod doctor;
 mod errors;
 mod flags;
 mod intake;
+mod kept;
 mod local;
 mod operands;
 mod operations;
@@ -44,8 +45,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(errors::cause, module)?)?;
     module.add_class::<session::Session>()?;
     module.add_class::<session::Expectation>()?;
-    module.add_class::<checks::Residues>()?;
-    module.add_class::<checks::Kept>()?;
+    module.add_class::<kept::Residues>()?;
+    module.add_class::<kept::Kept>()?;
     module.add_class::<flags::Flag>()?;
     module.add_class::<beginning::Listener>()?;
     module.add_class::<local::Convolution>()?;

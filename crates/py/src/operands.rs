@@ -5,9 +5,9 @@
 //! own memory. Only bits are packed into planes before, and unpacked after.
 
 use crate::buffer::{Bytes, Words};
-use crate::checks::Kept;
 use crate::errors::{misuse, raise_in};
 use crate::flags::Flag;
+use crate::kept::Kept;
 use crate::local::expect_length;
 use crate::session::Session;
 use kernels::planes::{pack_bytes, unpack_bytes, words_of};

@@ -1,9 +1,9 @@
 //! Operations of a session on Python's arrays.
 
 use crate::buffer::{Bytes, Words};
-use crate::checks::Kept;
 use crate::errors::misuse;
 use crate::flags::{Flag, shared};
+use crate::kept::Kept;
 use crate::local::{Convolution, Shape, expect_length, product_of};
 use crate::operands::{length, packed};
 use crate::session::Session;

@@ -53,7 +53,7 @@ impl Masked {
 
 /// Correlations that a product needs once its masked operands are open.
 enum Begun {
-    /// Product of pairs of words, with residues if it is checked.
+    /// Products of pairs of words, with residues if they are checked.
     Each {
         b: Column,
         product: Column,
@@ -71,7 +71,6 @@ enum Begun {
         masks: [Option<Column>; 2],
         product: Column,
         residues: [Option<[Column; 2]>; 2],
-        products: Option<[Column; 4]>,
     },
 }
 
@@ -172,16 +171,16 @@ impl Additive {
     /// Draws the masks of a product. Returns the message to open and the correlations needed
     /// afterwards.
     fn begin(&mut self, Term { map, x, y }: &Term, is_checked: bool) -> Result<(Hidden, Begun)> {
-        if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
+        if multiplies_pairs(map, [x, y], is_checked) {
             return if std::ptr::eq(only(x.parts), only(y.parts)) {
                 self.begin_square(only(x.parts), is_checked)
             } else {
-                self.begin_each(*n, [x, y].map(|operand| only(operand.parts)), is_checked)
+                self.begin_each([x, y].map(|operand| only(operand.parts)), is_checked)
             };
         }
         let origins = self.origins([x, y])?;
         let masks = self.supply.masked_product(map, origins, is_checked)?;
-        let (product, residues, products) = (masks.product, masks.residues, masks.products);
+        let (product, residues) = (masks.product, masks.residues);
         let (hidden, masks) = Mask::hide_new([masks.x, masks.y], |masks| {
             let mut message = Vec::new();
             for (operand, mask) in [x, y].into_iter().zip(masks) {
@@ -197,7 +196,6 @@ impl Additive {
             masks,
             product,
             residues,
-            products,
         };
         Ok((hidden, begun))
     }
@@ -215,15 +213,18 @@ impl Additive {
             products,
             ..Factors::default()
         };
-        let (masks, product, residues, products) = match begun {
+        let (masks, product, residues) = match begun {
             Begun::Each {
                 b,
                 product,
                 residues,
             } => {
-                end_each(only(x.parts), opened, [b, product], out);
+                let x = only(x.parts);
+                summed_up(x.len(), out, |out| {
+                    end_each(x, opened, [b, product], out);
+                });
                 let products = residues.map(|columns| {
-                    let (e, d) = opened.split_at(out.len());
+                    let (e, d) = opened.split_at(x.len());
                     residues::of_products([e, d], columns, is_first)
                 });
                 return Ok(given(products));
@@ -233,7 +234,10 @@ impl Additive {
                 square,
                 residues,
             } => {
-                end_square(only(x.parts), opened, [a, square], out);
+                let x = only(x.parts);
+                summed_up(x.len(), out, |out| {
+                    end_square(x, opened, [a, square], out);
+                });
                 let squares =
                     residues.map(|columns| residues::of_squares(opened, columns, is_first));
                 return Ok(given(squares));
@@ -242,28 +246,15 @@ impl Additive {
                 masks,
                 product,
                 residues,
-                products,
-            } => (masks, product, residues, products),
+            } => (masks, product, residues),
         };
         let of_left = masks[0].as_ref().map_or(0, |_| only(x.parts).len());
         let (left, right) = opened.split_at(of_left);
         let lift = |opened: &[u64], columns: Option<[Column; 2]>| {
             columns.map(|columns| Arc::new(residues::of_opened(opened, columns, is_first)))
         };
-        let factors = match (residues, products) {
-            ([Some([r, r_top]), Some([s, s_top])], Some([rs, r_s_top, r_top_s, tops])) => {
-                let columns = [r, r_top, s, s_top, rs, r_s_top, r_top_s, tops];
-                given(Some(residues::of_products(
-                    [left, right],
-                    columns,
-                    is_first,
-                )))
-            }
-            ([of_x, of_y], _) => Factors {
-                operands: [lift(left, of_x), lift(right, of_y)],
-                products: None,
-            },
-        };
+        let [of_x, of_y] = residues;
+        let operands = [lift(left, of_x), lift(right, of_y)];
         let mut once = [None, None];
         let new = [(x, left), (y, right)].into_iter().zip(masks);
         for (((operand, opened), mask), once) in new.zip(&mut once) {
@@ -280,7 +271,10 @@ impl Additive {
         let of_y = self.open_part(y, once[1].as_ref())?;
         map.evaluate(out, &[(only(x.parts), of_y.0), (of_x.0, of_y.1)]);
         Column::spend([product], |[c]| Group::Additive.add(out, c));
-        Ok(factors)
+        Ok(Factors {
+            operands,
+            products: None,
+        })
     }
 
     /// Returns the opened value of an operand and its mask: new in this product, or kept from
@@ -326,12 +320,8 @@ impl Additive {
         Ok(found)
     }
 
-    fn begin_each(
-        &mut self,
-        n: usize,
-        [x, y]: [&[u64]; 2],
-        is_checked: bool,
-    ) -> Result<(Hidden, Begun)> {
+    fn begin_each(&mut self, [x, y]: [&[u64]; 2], is_checked: bool) -> Result<(Hidden, Begun)> {
+        let n = x.len();
         let (Triples { a, b, product }, residues) = if is_checked {
             let checked = self.supply.checked_triples(n)?;
             (checked.triples, Some(checked.residues))
@@ -385,6 +375,27 @@ pub(super) fn renamed(name: Name, before: usize) -> Error {
         "operand {name} had {before} elements before; forget a name before it stands for another \
          value"
     ))
+}
+
+/// Returns whether a product is computed from products of pairs of words: an elementwise product,
+/// and sums of these that are checked, whose pairs give residues. Operands with names are not.
+pub(super) fn multiplies_pairs(map: &Bilinear, [x, y]: [&Operand; 2], is_checked: bool) -> bool {
+    let is_elementwise = matches!(map, Bilinear::Elementwise { .. });
+    let has_pairs = is_elementwise || (is_checked && map.inner_products().is_some());
+    has_pairs && x.name.is_none() && y.name.is_none()
+}
+
+/// Writes the sums of `n / out.len()` consecutive products each.
+fn summed_up(n: usize, out: &mut [u64], products: impl FnOnce(&mut [u64])) {
+    if n == out.len() {
+        return products(out);
+    }
+    let mut each = vec![0; n];
+    products(&mut each);
+    let sums = each.chunks_exact(n / out.len());
+    for (out, each) in out.iter_mut().zip(sums) {
+        *out = each.iter().fold(0, |sum, word| sum.wrapping_add(*word));
+    }
 }
 
 fn end_each(x: &[u64], opened: &[u64], columns: [Column; 2], out: &mut [u64]) {

@@ -29,10 +29,11 @@
 //! other party.
 
 use super::job::{ENCODED, Job, Origin, SizedColumn};
-use super::kind::{Shape, lifted, multiplied};
+use super::kind::{Shape, lifted};
 use super::{CHANNEL, Source};
 use crate::{Error, Name, Result, blocks, residues};
 use kernels::pack::{pack_low, packed_words, unpack_low};
+use kernels::parallel::Rates;
 use kernels::planes::words_of;
 use kernels::stream::{Key, Stream, random_key};
 use net::{Channel, Mesh, Reading, Suspended};
@@ -227,13 +228,7 @@ impl Dealer {
                 if *is_checked {
                     let new = [(x, &a), (y, &b)];
                     let new = new.into_iter().filter(|(origin, _)| origin.is_new());
-                    let residues: Vec<_> = new.map(|(_, mask)| lifted(mask)).collect();
-                    let of_both = match &residues[..] {
-                        [left, right] if job.multiplies_residues() => multiplied(left, right),
-                        _ => Vec::new(),
-                    };
-                    columns.extend(residues.into_iter().flatten());
-                    columns.extend(of_both);
+                    columns.extend(new.flat_map(|(_, mask)| lifted(mask)));
                 }
                 columns
             }
@@ -244,14 +239,9 @@ impl Dealer {
         };
         let parties = self.streams.len();
         for (party, stream) in self.streams.iter_mut().enumerate() {
-            let shares = expand(stream, &derived);
-            for ((total, share), sized) in totals.iter_mut().zip(shares).zip(&derived) {
+            for (total, sized) in totals.iter_mut().zip(&derived) {
                 let corrected = job.corrected(sized.1, party, parties);
-                let mut share = sized.0.unpacked(share, sized.1);
-                for range in unpacked_ranges(sized, &corrected) {
-                    share[range].fill(0);
-                }
-                sized.0.group().subtract(total, &share);
+                subtract_share(total, stream, sized, &corrected);
             }
         }
         let message = |party| {
@@ -270,10 +260,8 @@ impl Dealer {
         let (first, others) = self.streams.split_first_mut().expect("at least one party");
         let mut totals = expand(first, shapes);
         for stream in others {
-            for ((total, share), (shape, _)) in
-                totals.iter_mut().zip(expand(stream, shapes)).zip(shapes)
-            {
-                shape.group().add(total, &share);
+            for (total, sized) in totals.iter_mut().zip(shapes) {
+                add_share(total, stream, sized);
             }
         }
         totals
@@ -344,6 +332,87 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
         words
     };
     shapes.iter().map(column).collect()
+}
+
+/// Adds a party's share of a column to a total.
+fn add_share(total: &mut [u64], stream: &mut Stream, sized: &SizedColumn) {
+    let none = 0..0;
+    match sized.0 {
+        Shape::Words(_) => change_by_share(total, stream, &none, u64::wrapping_add),
+        Shape::Residues => change_by_share(
+            total,
+            stream,
+            &none,
+            #[inline(always)]
+            |total, word| residues::add(total, residues::of_word(word)),
+        ),
+        Shape::Packed(_) | Shape::Planes(_) => {
+            let share = expand(stream, &[*sized]).swap_remove(0);
+            sized.0.group().add(total, &share);
+        }
+    }
+}
+
+/// Subtracts a party's share of a column from the unpacked total, except for corrected elements.
+fn subtract_share(
+    total: &mut [u64],
+    stream: &mut Stream,
+    sized: &SizedColumn,
+    corrected: &Range<usize>,
+) {
+    match sized.0 {
+        Shape::Words(_) => change_by_share(total, stream, corrected, u64::wrapping_sub),
+        Shape::Residues => change_by_share(
+            total,
+            stream,
+            corrected,
+            #[inline(always)]
+            |total, word| residues::subtract(total, residues::of_word(word)),
+        ),
+        Shape::Packed(_) | Shape::Planes(_) => {
+            let share = expand(stream, &[*sized]).swap_remove(0);
+            let mut share = sized.0.unpacked(share, sized.1);
+            for range in unpacked_ranges(sized, corrected) {
+                share[range].fill(0);
+            }
+            sized.0.group().subtract(total, &share);
+        }
+    }
+}
+
+/// Combines a total with the next words of a stream, block by block, as if the words of `left_out`
+/// were zeros.
+fn change_by_share(
+    total: &mut [u64],
+    stream: &mut Stream,
+    left_out: &Range<usize>,
+    combine: impl Fn(u64, u64) -> u64 + Sync,
+) {
+    let reserved = stream.reserve(total.len());
+    let rates = Rates {
+        outputs: [64],
+        inputs: [],
+    };
+    blocks::for_each_packed(
+        total.len(),
+        rates,
+        [total],
+        [],
+        #[inline(always)]
+        |offset, [total], [], [words]| {
+            let words = &mut words[..total.len()];
+            let within = |at: usize| at.clamp(offset, offset + words.len()) - offset;
+            let none = within(left_out.start)..within(left_out.end);
+            if none.len() == words.len() {
+                return;
+            }
+            reserved.fill(offset, words);
+            words[none].fill(0);
+            for i in 0..total.len() {
+                total[i] = combine(total[i], words[i]);
+            }
+        },
+    );
 }
 
 /// Returns the ranges of these elements in an unpacked column: one in each plane, if it has planes.

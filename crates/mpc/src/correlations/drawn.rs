@@ -147,8 +147,6 @@ pub(crate) struct MaskedProduct {
     pub product: Column,
     /// Residues of each new mask, negated, and of its highest bit, if they were asked for.
     pub residues: [Option<[Column; 2]>; 2],
-    /// Residues of the products of these, if there are any ([`Job::multiplies_residues`]).
-    pub products: Option<[Column; 4]>,
 }
 
 impl Supply {
@@ -383,9 +381,6 @@ impl Supply {
                 let is_lifted = is_checked && origin.is_new();
                 is_lifted.then(|| [next(), next()].map(Column::drawn))
             }),
-            products: job
-                .multiplies_residues()
-                .then(|| [next(), next(), next(), next()].map(Column::drawn)),
         })
     }
 }

@@ -38,9 +38,7 @@ pub(crate) enum Job {
     /// Makes n correlations of a kind; n is a multiple of 64.
     Batch { kind: Kind, n: usize },
     /// Makes masks a and b of two operands, and map(a, b). If `is_checked`, also residues of each
-    /// new mask: those of r = −a, and those of the highest bit R of r. If both masks are fresh, and
-    /// each element meets only one other ([`Bilinear::inner_products`]), also residues of the
-    /// products rs, rS, Rs and RS, for s = −b and its highest bit S.
+    /// new mask: those of r = −a, and those of the highest bit of r.
     Product {
         map: Bilinear,
         x: Origin,
@@ -153,25 +151,9 @@ impl Job {
                 if *is_checked {
                     derived.extend(new.clone().flat_map(|(_, n)| [(Shape::Residues, n); 2]));
                 }
-                if self.multiplies_residues() {
-                    derived.extend([(Shape::Residues, left); 4]);
-                }
                 (new.map(|(_, n)| (Shape::Words(64), n)).collect(), derived)
             }
             Self::Forget { .. } => (Vec::new(), Vec::new()),
-        }
-    }
-
-    /// Returns whether the job makes residues of products of its masks.
-    pub fn multiplies_residues(&self) -> bool {
-        match self {
-            Self::Product {
-                map,
-                x: Origin::Fresh,
-                y: Origin::Fresh,
-                is_checked: true,
-            } => map.inner_products().is_some(),
-            _ => false,
         }
     }
 

@@ -343,7 +343,9 @@ impl Kind {
             Self::ResidueTriples => vec![products(&free[0], &free[1], residues::multiply)],
             Self::CheckedTriples => {
                 let [r, s] = [&free[0], &free[1]].map(|mask| lifted(mask));
-                let of_both = multiplied(&r, &s);
+                let pairs = r.iter().flat_map(|r| s.iter().map(move |s| (r, s)));
+                let of_both = pairs.map(|(r, s)| products(r, s, residues::multiply));
+                let of_both = of_both.collect();
                 [Self::Triples.derive(free), r.into(), s.into(), of_both].concat()
             }
             Self::CheckedSquares => {
@@ -353,14 +355,6 @@ impl Kind {
             }
         }
     }
-}
-
-/// Returns the products of residues: rs, rS, Rs and RS for [r, R] and [s, S].
-pub(super) fn multiplied(left: &[Vec<u64>; 2], right: &[Vec<u64>; 2]) -> Vec<Vec<u64>> {
-    let pairs = left.iter().flat_map(|r| right.iter().map(move |s| (r, s)));
-    pairs
-        .map(|(r, s)| products(r, s, residues::multiply))
-        .collect()
 }
 
 /// Returns the residues of words.

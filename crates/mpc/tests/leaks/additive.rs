@@ -52,7 +52,7 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         // the highest bit.
         "multiply and truncate by 16, for a check" if parties > 2 => (2 + 1, 9 + 2 + 3),
         "multiply and truncate by 16, for a check" => sum(&[product, truncation]),
-        "inner products, for a check" if parties > 2 => (2, 9),
+        "inner products, for a check" if parties > 2 => (2, 1 + 8),
         "matrix product, for a check" if parties > 2 => (2, 1 + 2 * 2),
         "inner products, for a check" | "matrix product, for a check" => product,
         "square, for a check" if parties > 2 => (1, 1 + 4),

@@ -10,6 +10,7 @@
 //! sizes.
 
 use super::guard::Guard;
+use super::products::multiplies_pairs;
 use super::{binary, cost, threat_model};
 use crate::checking::{Checking, Hold, Kept};
 use crate::correlations::job::{Job, Origin};
@@ -77,7 +78,7 @@ impl Rehearsed {
             if left == 0 || right == 0 || out == 0 {
                 continue;
             }
-            if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
+            if multiplies_pairs(map, [x, y], is_checked) {
                 let is_square = std::ptr::eq(x.parts[0], y.parts[0]);
                 let kind = match (is_square, is_checked) {
                     (true, true) => Kind::CheckedSquares,
@@ -85,7 +86,7 @@ impl Rehearsed {
                     (false, true) => Kind::CheckedTriples,
                     (false, false) => Kind::Triples,
                 };
-                self.take(kind, *n);
+                self.take(kind, left);
                 continue;
             }
             let origins = [self.origin(x)?, self.origin(y)?];
