@@ -81,6 +81,21 @@ def test_without_its_claims_overflows_are_missed(
     assert overflows.tried(128, 7, {"protocol": "replicated"})[1]
 
 
+@pytest.mark.parametrize("of", ["inherit", "added", "summed", "multiplied", "known"])
+def test_limits_that_are_too_low_are_noticed(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each way in which a tensor gets its limit is lowered by 2^40 in turn."""
+    lowered = getattr(checks, of)
+
+    def lower(session: Any, out: Any, *args: Any) -> None:
+        lowered(session, out, *args)
+        claims = session.claims
+        if claims.limit(out) < checks.UNKNOWN:
+            claims.limited(out, max(1, claims.limit(out) >> 40))
+
+    monkeypatch.setattr(checks, of, lower)
+    assert overflows.tried(128, 7, {"protocol": "replicated"})[1]
+
+
 @pytest.mark.parametrize("setting", FAMILIES)
 def test_no_value_below_2_to_20_times_one_below_2_to_8_is_refused(setting: dict[str, Any]) -> None:
     generator = torch.Generator().manual_seed(1)

@@ -284,6 +284,15 @@ def hold(session: Checked, parts: Parts, bits: float) -> None:
         _hold(session, parts, bits)
 
 
+def hold_operand(session: Checked, parts: Parts) -> None:
+    """Claims that two such numbers can be added and compared, and that their product is checked.
+
+    All numbers below 2^TRUNCATED can, so those with such a limit are not held.
+    """
+    if is_on(session) and session.claims.limit(parts) > 1 << TRUNCATED:
+        hold(session, parts, WORD)
+
+
 def hold_result(session: Checked, out: Parts, bits: int) -> None:
     """Holds the results of the current operator, as ``hold`` does.
 
@@ -322,20 +331,13 @@ def hold_exactly(session: Checked, parts: Parts, bits: int) -> None:
 
 
 def _hold(session: Checked, parts: Parts, bits: float) -> None:
-    if session.claims.limit(parts) <= _passing(int(bits)):
+    # The hold would pass all of these numbers.
+    if session.claims.limit(parts) <= 3 << int(bits):
         return
     width = max(4, min(int(bits), WORD) + 3)
     claim = session.claims.now(session.operator_label)
     place = session.claims.place(tuple(map(_without_repetitions, parts)))
     claim.holds[place] = min(width, claim.holds.get(place, width))
-
-
-def _passing(bits: int) -> int:
-    """Returns the limit of numbers that need no hold to ``bits`` bits.
-
-    Operators accept all numbers that a hold may pass, and with ``WORD`` all below 2^TRUNCATED.
-    """
-    return 1 << TRUNCATED if bits >= WORD else 3 << bits
 
 
 def _without_repetitions(part: torch.Tensor) -> torch.Tensor:
@@ -361,7 +363,7 @@ def hold_factors(session: Checked, parts: Parts, growth: torch.Tensor) -> None:
     # A hold may pass numbers up to three times as large as its limit.
     bits = torch.floor(TRUNCATED - torch.log2(3.0 * growth.clamp(min=1.0)))
     lowest, highest = (int(bound) for bound in bits.aminmax())
-    if lowest == highest or session.claims.limit(parts) <= _passing(lowest):
+    if lowest == highest or session.claims.limit(parts) <= 3 << lowest:
         hold(session, parts, lowest)
         return
     bits = bits.expand(parts[0].shape)
@@ -478,7 +480,7 @@ def claim_product(
         hold_result(session, out, WORD)
     operands = (operand for x, y, _ in terms for operand in (x, y))
     for operand in (*operands, *(parts for parts, _ in addends)):
-        hold(session, operand, WORD)
+        hold_operand(session, operand)
     named = [(claims.place(x), claims.place(y), shape) for x, y, shape in terms]
     added = [(claims.place(parts), run) for parts, run in addends]
     claim.products.append((named, added, place, truncate, kept))

@@ -155,6 +155,10 @@ def test_servers_that_begin_from_different_models_are_told_so() -> None:
         SetupError, match="server 0 with --rounds 1, server 1 with --rounds 2, server 2 with --ro"
     ):
         agreed([announcement(rounds, 0, kept[0]) for rounds in (1, 2, 1)])
+    kept[2] = [Kept.of(torch.ones(1234))]
+    sizes = r"\(BLAKE3 \w{12}, 3 values\); server 2 one to begin from \(BLAKE3 \w{12}, 1,234 values"
+    with pytest.raises(SetupError, match=sizes):
+        agreed([announcement(1, 0, each) for each in kept])
     for told in (b"", b"[]", b"{}", announcement(1, 0, kept[0] * 3), b"[" * 100_000):
         with pytest.raises(PeerError, match="server 1 announced what is no model to begin from"):
             agreed([announcement(1, 0, kept[0]), told, announcement(1, 0, kept[0])])

@@ -87,7 +87,7 @@ def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
     left, right, scale = aligned(x, y)
     for operand, parts in ((x, left), (y, right)):
         if isinstance(operand, SecretTensor):
-            checks.hold(operand._session, parts, checks.WORD)
+            checks.hold_operand(operand._session, parts)
     return left, right, scale
 
 
@@ -131,7 +131,7 @@ def neg(x: SecretTensor) -> SecretTensor:
         later := remembered_softmax.opposite(x)
     ) is not None:
         return later
-    checks.hold(x._session, x._parts, checks.WORD)
+    checks.hold_operand(x._session, x._parts)
     result = x.like(shares.negate(x._parts), unreduced=may_be_unreduced(x.dtype))
     checks.inherit(x._session, result._parts, x._parts)
     return result

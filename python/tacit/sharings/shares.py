@@ -490,7 +490,7 @@ def check_difference(session: Session, x: Parts, y: Parts, width: int) -> None:
         checks.hold_promised(session, subtract(x, y), width)
     if isinstance(width, fixed.Promised) or width >= fixed.WORD:
         for operand in (x, y):
-            checks.hold(session, operand, checks.WORD)
+            checks.hold_operand(session, operand)
 
 
 def _comparison(compared: Comparison | Sequence[int] | int) -> Comparison:

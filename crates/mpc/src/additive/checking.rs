@@ -18,6 +18,9 @@
 //! and ab modulo p from the dealer (Beaver 1991): they open u − a and v − b. **Rounds:** 1.
 //! **Bits:** 62 for a product from each party to each other party.
 //!
+//! **Products** among more parties give the residues of what they open ([`super::residues`]). So
+//! their operands are not lifted, and pairs of elements are not multiplied again.
+//!
 //! **Truncations.** Two parties have the dropped bits as summands of an integer. Among more
 //! parties, a truncation that is checked uses a mask r whose residues a dealer shares, along with
 //! those of r >> f and of R. The opened c then gives the residues of the truncated number and of

@@ -123,8 +123,8 @@ pub const OPERATIONS: [(&str, Operation); 37] = [
     }),
     ("inner products, for a check", |p, inputs| {
         for_a_check(p);
-        let (m, k, n) = (1, 2, 1);
-        let batch = inputs.n().min(64 * p.parties()) / k;
+        let batch = inputs.n().min(64 * p.parties());
+        let (m, k, n) = (1, 1, 1);
         map_of(p, inputs, &Bilinear::Matrix { batch, m, k, n })
     }),
     ("convolution", |p, inputs| {

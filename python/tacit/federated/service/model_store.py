@@ -56,6 +56,8 @@ class Kept(NamedTuple):
     round: int
     #: The BLAKE3 hash of its values.
     digest: str
+    #: Number of its values.
+    size: int
 
     @staticmethod
     def of(model: State, ended: int = 0, number: int = 0, *, is_by_size: bool = False) -> "Kept":
@@ -65,7 +67,7 @@ class Kept(NamedTuple):
         """
         row = in_a_row(model).to(torch.float32)
         row = torch.zeros_like(row) if is_by_size else row
-        return Kept(model, ended, number, _core.blake3(content_of(row).tobytes()))
+        return Kept(model, ended, number, _core.blake3(content_of(row).tobytes()), row.numel())
 
 
 class Models:
@@ -209,7 +211,7 @@ def _read(path: Path, federation: str) -> Kept | None:
 
 def announcement(rounds: int, ended: int, kept: Sequence[Kept]) -> bytes:
     """Returns what a server announces to the others when it starts."""
-    models = [[each.ended, each.round, each.digest] for each in kept]
+    models = [[each.ended, each.round, each.digest, each.size] for each in kept]
     return json.dumps({"rounds": rounds, "ended": ended, "models": models}).encode()
 
 
@@ -238,10 +240,16 @@ def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
     is_start = all(before == 0 for each in models for before, *_ in each)
     if not any(models) or (ended >= rounds[0] and is_start):
         return ended, None
-    common = set.intersection(*({(ended, digest) for ended, _, digest in each} for each in models))
+    common = set.intersection(
+        *({(ended, digest) for ended, _, digest, _ in each} for each in models)
+    )
     if common:
         return max(common)
-    held = "; ".join(f"server {server} {_described(each)}" for server, each in enumerate(models))
+    are_sizes_unlike = len({size for each in models for *_, size in each}) > 1
+    held = "; ".join(
+        f"server {server} {_described(each, are_sizes_unlike)}"
+        for server, each in enumerate(models)
+    )
     latest = [max((ended for ended, *_ in each), default=0) for each in models]
     if max(latest) == 0:
         remedy = (
@@ -257,13 +265,16 @@ def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
     raise setup_error(f"the servers hold different models: {held}: {remedy}")
 
 
-def _described(models: Sequence[tuple[int, int, str]]) -> str:
-    said = [
-        f"that of round {number}, after {counted(ended, 'round')} (BLAKE3 {digest[:SHOWN]})"
-        if ended
-        else f"one to begin from (BLAKE3 {digest[:SHOWN]})"
-        for ended, number, digest in models
-    ]
+def _described(models: Sequence[tuple[int, int, str, int]], with_sizes: bool) -> str:
+    said = []
+    for ended, number, digest, size in models:
+        which = (
+            f"that of round {number}, after {counted(ended, 'round')}"
+            if ended
+            else "one to begin from"
+        )
+        how_many = f", {size:,} values" if with_sizes else ""
+        said.append(f"{which} (BLAKE3 {digest[:SHOWN]}{how_many})")
     return " and ".join(said) or "none"
 
 
@@ -284,9 +295,9 @@ def _are_models(entries: Sequence[Any]) -> bool:
 
 def _is_model(entry: Any) -> bool:
     match entry:
-        case [int(ended), int(number), str(digest)]:
+        case [int(ended), int(number), str(digest), int(size)]:
             is_digest = len(digest) == checksums.DIGITS and digest.isalnum()
-            return ended >= 0 and number >= 0 and is_digest
+            return min(ended, number, size) >= 0 and is_digest
     return False
 
 
