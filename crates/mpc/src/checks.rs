@@ -13,9 +13,9 @@
 //! ([`crate::residues`]), where a difference of 2^64·m shows unless p divides m.
 //! - The integer that a sharing stands for can be found modulo p at the cost of one message
 //!   ([`super::checking`]). Among more than two parties, products give the residues of what they
-//!   open ([`crate::checking::Factors`]), and only the other tensors need this message. Let s and t be two summands of x + 2^62 − 1, known to different
-//!   parties, with highest bits A and B. Then x = s + t − (A + B − AB)·2^64 − 2^62 + 1, as in
-//!   truncations, and only AB needs interaction.
+//!   open ([`crate::checking::Factors`]), and only the other tensors need this message. Let s and t
+//!   be two summands of x + 2^62 − 1, known to different parties, with highest bits A and B. Then x
+//!   = s + t − (A + B − AB)·2^64 − 2^62 + 1, as in truncations, and only AB needs interaction.
 //! - A truncation of two summands drops s mod 2^f + t mod 2^f + 1 − 2^f, and each party keeps its
 //!   own summand of that ([`crate::checking::Kept::rest`]). Truncations among more parties give the
 //!   residues of the dropped bits and of the result ([`crate::checking::Kept::residues`]).

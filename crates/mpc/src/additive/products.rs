@@ -208,7 +208,7 @@ impl Additive {
         opened: &[u64],
         out: &mut [u64],
     ) -> Result<Factors> {
-        let is_first = self.is_first();
+        let (is_first, words) = (self.is_first(), only(x.parts));
         let given = |products| Factors {
             products,
             ..Factors::default()
@@ -219,12 +219,11 @@ impl Additive {
                 product,
                 residues,
             } => {
-                let x = only(x.parts);
-                summed_up(x.len(), out, |out| {
-                    end_each(x, opened, [b, product], out);
+                summed_up(words.len(), out, |out| {
+                    end_each(words, opened, [b, product], out);
                 });
                 let products = residues.map(|columns| {
-                    let (e, d) = opened.split_at(x.len());
+                    let (e, d) = opened.split_at(words.len());
                     residues::of_products([e, d], columns, is_first)
                 });
                 return Ok(given(products));
@@ -234,9 +233,8 @@ impl Additive {
                 square,
                 residues,
             } => {
-                let x = only(x.parts);
-                summed_up(x.len(), out, |out| {
-                    end_square(x, opened, [a, square], out);
+                summed_up(words.len(), out, |out| {
+                    end_square(words, opened, [a, square], out);
                 });
                 let squares =
                     residues.map(|columns| residues::of_squares(opened, columns, is_first));
@@ -248,7 +246,7 @@ impl Additive {
                 residues,
             } => (masks, product, residues),
         };
-        let of_left = masks[0].as_ref().map_or(0, |_| only(x.parts).len());
+        let of_left = masks[0].as_ref().map_or(0, |_| words.len());
         let (left, right) = opened.split_at(of_left);
         let lift = |opened: &[u64], columns: Option<[Column; 2]>| {
             columns.map(|columns| Arc::new(residues::of_opened(opened, columns, is_first)))
@@ -269,7 +267,7 @@ impl Additive {
         }
         let of_x = self.open_part(x, once[0].as_ref())?;
         let of_y = self.open_part(y, once[1].as_ref())?;
-        map.evaluate(out, &[(only(x.parts), of_y.0), (of_x.0, of_y.1)]);
+        map.evaluate(out, &[(words, of_y.0), (of_x.0, of_y.1)]);
         Column::spend([product], |[c]| Group::Additive.add(out, c));
         Ok(Factors {
             operands,

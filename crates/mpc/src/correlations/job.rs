@@ -1,9 +1,8 @@
 //! Jobs of a source: the same sequence at every party, since all run the same program.
 
+use super::encoding::{MOST, decode_kind, decode_map, encode_kind, encode_map};
 use super::kind::{Kind, Shape};
-use crate::leaves::Wanted;
 use crate::{Bilinear, Error, Name, Result};
-use kernels::convolution::Convolution;
 use std::ops::Range;
 
 /// Versions of the encoding. Demands and files of correlations say which one they hold: the later
@@ -16,10 +15,6 @@ pub(crate) const ENCODED: usize = 24;
 
 /// Shape of a column with its number of elements.
 pub(crate) type SizedColumn = (Shape, usize);
-
-/// Largest number of elements of a batch or operand, and of words of an answer: the limit of a
-/// message.
-const MOST: u64 = 1 << 27;
 
 /// Origin of an operand's mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -276,172 +271,11 @@ impl Job {
     }
 }
 
-fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
-    match kind {
-        Kind::Triples => (0, [0, 0]),
-        Kind::Squares => (1, [0, 0]),
-        Kind::BitTriples { rights } => (2, [rights as u64, 0]),
-        Kind::RingBits => (3, [0, 0]),
-        Kind::RingWithBits { width } => (4, [width as u64, 0]),
-        Kind::RingWithMonomials { wanted, positions } => {
-            (5, [u64::from(wanted == Wanted::Carry), positions as u64])
-        }
-        Kind::Truncations { bits } => (6, [bits.into(), 0]),
-        Kind::CrossBits { bits } => (7, [bits.into(), 0]),
-        Kind::Selections => (8, [0, 0]),
-        Kind::GuardedSelections { below, reach } => (9, [below.into(), reach.into()]),
-        Kind::Lifts => (10, [0, 0]),
-        Kind::CrossWords { bits } => (11, [bits.into(), 0]),
-        Kind::CrossResidues => (13, [0, 0]),
-        Kind::CheckedTruncations { bits } => (14, [bits.into(), 0]),
-        Kind::ResidueTriples => (15, [0, 0]),
-        Kind::CheckedTriples => (16, [0, 0]),
-        Kind::CheckedSquares => (17, [0, 0]),
-        Kind::Guards { below, reach } => (12, [below.into(), reach.into()]),
-    }
-}
-
-fn decode_kind(words: &[u64]) -> Option<Kind> {
-    let (first, second) = (words[1], words[2]);
-    let within = |range: std::ops::RangeInclusive<u64>, value: u64| {
-        range.contains(&value).then_some(value as usize)
-    };
-    Some(match words[0] {
-        0 => Kind::Triples,
-        1 => Kind::Squares,
-        2 => Kind::BitTriples {
-            rights: within(1..=2, first)?,
-        },
-        3 => Kind::RingBits,
-        4 => Kind::RingWithBits {
-            width: within(1..=64, first)?,
-        },
-        5 => {
-            let wanted = match first {
-                0 => Wanted::Propagate,
-                1 => Wanted::Carry,
-                _ => return None,
-            };
-            let most = if wanted == Wanted::Carry { 63 } else { 64 };
-            Kind::RingWithMonomials {
-                wanted,
-                positions: within(1..=most, second)?,
-            }
-        }
-        6 => Kind::Truncations {
-            bits: within(1..=61, first)? as u32,
-        },
-        7 => Kind::CrossBits {
-            bits: within(1..=61, first)? as u32,
-        },
-        8 => Kind::Selections,
-        9 => {
-            let below = within(2..=62, first)? as u32;
-            Kind::GuardedSelections {
-                below,
-                reach: within(2..=u64::from(64 - below), second)? as u32,
-            }
-        }
-        10 => Kind::Lifts,
-        11 => Kind::CrossWords {
-            bits: within(1..=63, first)? as u32,
-        },
-        12 => {
-            let below = within(2..=62, first)? as u32;
-            Kind::Guards {
-                below,
-                reach: within(2..=u64::from(64 - below), second)? as u32,
-            }
-        }
-        13 => Kind::CrossResidues,
-        14 => Kind::CheckedTruncations {
-            bits: within(1..=61, first)? as u32,
-        },
-        15 => Kind::ResidueTriples,
-        16 => Kind::CheckedTriples,
-        17 => Kind::CheckedSquares,
-        _ => return None,
-    })
-}
-
-fn encode_map(map: &Bilinear) -> Vec<usize> {
-    match *map {
-        Bilinear::Elementwise { n } => vec![0, n],
-        Bilinear::Matrix { batch, m, k, n } => vec![1, batch, m, k, n],
-        Bilinear::ByTransposed { batch, m, k, n } => vec![3, batch, m, k, n],
-        Bilinear::Convolution(shape) => {
-            let mut words = vec![
-                2,
-                shape.batch,
-                shape.groups,
-                shape.in_channels,
-                shape.out_channels,
-            ];
-            for pair in [
-                shape.input,
-                shape.kernel,
-                shape.stride,
-                shape.padding,
-                shape.dilation,
-            ] {
-                words.extend(pair);
-            }
-            words
-        }
-    }
-}
-
-fn decode_map(words: &[u64]) -> Option<Bilinear> {
-    let sizes: Vec<usize> = words
-        .iter()
-        .map(|word| {
-            usize::try_from(*word)
-                .ok()
-                .filter(|size| *size as u64 <= MOST)
-        })
-        .collect::<Option<_>>()?;
-    let bounded = |factors: &[usize]| {
-        factors
-            .iter()
-            .try_fold(1_usize, |product, size| product.checked_mul(*size))
-            .is_some_and(|product| product as u64 <= MOST)
-    };
-    Some(match sizes[0] {
-        0 => Bilinear::Elementwise { n: sizes[1] },
-        kind @ (1 | 3) => {
-            let [batch, m, k, n] = [sizes[1], sizes[2], sizes[3], sizes[4]];
-            let all = [[batch, m, k], [batch, k, n], [batch, m, n]];
-            if !all.iter().all(|factors| bounded(factors)) {
-                return None;
-            }
-            match kind {
-                1 => Bilinear::Matrix { batch, m, k, n },
-                _ => Bilinear::ByTransposed { batch, m, k, n },
-            }
-        }
-        2 => {
-            let pair = |at: usize| [sizes[at], sizes[at + 1]];
-            let shape = Convolution {
-                batch: sizes[1],
-                groups: sizes[2],
-                in_channels: sizes[3],
-                out_channels: sizes[4],
-                input: pair(5),
-                kernel: pair(7),
-                stride: pair(9),
-                padding: pair(11),
-                dilation: pair(13),
-            };
-            shape.validate().ok()?;
-            Bilinear::Convolution(shape)
-        }
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaves::Wanted;
+    use kernels::convolution::Convolution;
 
     #[test]
     fn jobs_are_read_as_they_were_written() {

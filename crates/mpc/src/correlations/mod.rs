@@ -24,6 +24,7 @@ mod batch;
 pub mod dealer;
 mod demand;
 pub(crate) mod drawn;
+mod encoding;
 pub mod file;
 pub(crate) mod job;
 pub(crate) mod kind;

@@ -6,14 +6,12 @@ use super::dealer::Dealer;
 use super::job::{Job, Origin};
 use super::kind::{Kind, Shape};
 use crate::leaves::Wanted;
+use crate::residues::PRIME;
 use crate::{Bilinear, Settings};
 use kernels::convolution::Convolution;
 use net::{Mesh, Patience};
 use std::thread;
 use std::time::Duration;
-
-/// The prime of residues.
-const PRIME: u64 = (1 << 31) - 1;
 
 const KINDS: [Kind; 14] = [
     Kind::Triples,
