@@ -6,6 +6,7 @@ UV_VERSION := 0.13.8
 BIN := .venv/bin
 # Python's tests side by side: each process imports PyTorch for itself, so that many do not pay.
 SIDE_BY_SIDE := --numprocesses logical --maxprocesses 4 --dist worksteal
+PYTHON_SOURCES := python tests tools examples fuzz docs/conf.py docs/_extensions
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 # What Python compiles is kept: PyTorch is imported in a third of the time.
@@ -51,8 +52,8 @@ check: setup ## formatting, lints, types, layers, licences, and words that are n
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff format --check python tests tools examples fuzz
-	$(BIN)/ruff check python tests tools examples fuzz
+	$(BIN)/ruff format --check $(PYTHON_SOURCES)
+	$(BIN)/ruff check $(PYTHON_SOURCES)
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
@@ -98,8 +99,8 @@ wheel: setup ## wheels in dist: on Linux manylinux_2_28 of x86-64 and arm64, els
 format: setup ## format all sources
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
-	$(BIN)/ruff format python tests tools examples fuzz
-	$(BIN)/ruff check --fix python tests tools examples fuzz
+	$(BIN)/ruff format $(PYTHON_SOURCES)
+	$(BIN)/ruff check --fix $(PYTHON_SOURCES)
 
 setup: .venv/.built ## the environment and the extension, without running anything
 

@@ -47,7 +47,10 @@ nitpick_ignore_regex = [
         r"py:.*",
         r"(bool|bytes|dict|float|frozenset|int|list|object|str|tuple|type|None|Exception|UserWarning)",
     ),
-    (r"py:.*", r"(KeyboardInterrupt|NotImplementedError|ValueError|AssertionError|ellipsis|property)"),
+    (
+        r"py:.*",
+        r"(KeyboardInterrupt|NotImplementedError|ValueError|AssertionError|ellipsis|property)",
+    ),
 ]
 
 # Types of arguments that no program makes by hand.

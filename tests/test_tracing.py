@@ -28,9 +28,10 @@ from tacit import SecretTensor
 from tacit.errors import MisuseError
 from tacit.fixed import Shift
 from tacit.operators.numerics.approximation.series import ARGUMENT, _divided
-from tacit.sharings import shares, tracing
+from tacit.sharings import bilinear, shares, tracing
+from tacit.sharings.bilinear import Addend, Term
 from tacit.sharings.bilinear_shapes import Geometry, Matrices
-from tacit.sharings.shares import Addend, Comparison, Parts, Term
+from tacit.sharings.shares import Comparison, Parts
 
 X = torch.tensor([[1.0, -2.0, 0.5], [3.0, -4.0, 0.25]])
 PUBLIC = torch.tensor([[1.0, 2.5, -1.0], [0.0, 1.0, 3.0]])
@@ -151,9 +152,9 @@ def examples() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     return {
         "trivial": (shares.trivial, (torch.arange(6).reshape(2, 3),)),
         "trivial_bits": (shares.trivial_bits, (torch.ones(3, dtype=torch.uint8),)),
-        "multiply": (shares.multiply, (x, y, 4)),
-        "matmul": (shares.matmul, (left, right, 4)),
-        "convolution": (shares.convolution, (images, weights, GEOMETRY, size, 4)),
+        "multiply": (bilinear.multiply, (x, y, 4)),
+        "matmul": (bilinear.matmul, (left, right, 4)),
+        "convolution": (bilinear.convolution, (images, weights, GEOMETRY, size, 4)),
         "_truncated": (shares.truncate, (x, 2)),
         "sign": (shares.sign, (x, 32)),
         "equal_zero": (shares.equal_zero, (x, 32)),
@@ -161,17 +162,17 @@ def examples() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         "_rectified": (shares.relu, (x, 32)),
         "_rectified, on either side": (shares.one_sided, (x, b, 32)),
         "maximum": (shares.maximum, (x, y, Comparison(32))),
-        "_affine": (shares.affine, (terms, added, size, Shift(4), rectified)),
-        "_affine, of matrices": (shares.affine, (product, [], (1, 2, 4), Shift(4), None)),
+        "_affine": (bilinear.affine, (terms, added, size, Shift(4), rectified)),
+        "_affine, of matrices": (bilinear.affine, (product, [], (1, 2, 4), Shift(4), None)),
         "and_bits": (shares.and_bits, (b, b)),
         "bit_multiply": (shares.bit_multiply, (b, x)),
         "bit_to_ring": (shares.bit_to_ring, (b,)),
         "low_bits": (shares.low_bits, (x, 8)),
         "binary": (shares.binary, (x, 5)),
         "_leading_zeros": (shares._leading_zeros, (x, 6)),
-        "ring_product": (lambda _, *given: shares.ring_product(*given), (left[0], right[0])),
+        "ring_product": (lambda _, *given: bilinear.ring_product(*given), (left[0], right[0])),
         "ring_convolution": (
-            lambda _, *given: shares.ring_convolution(*given),
+            lambda _, *given: bilinear.ring_convolution(*given),
             (images[0], weights[0], GEOMETRY, size),
         ),
     }

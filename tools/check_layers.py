@@ -17,8 +17,8 @@ CRATES = [["kernels"], ["lattice", "net", "ot"], ["mpc"], ["session"], ["riscv"]
 INSIDE = {
     "kernels": [
         ["dispatch", "large_pages", "memory", "message", "parallel", "shared_slice", "third"],
-        ["aes", "pack", "planes", "ntt", "product"],
-        ["convolution", "matrix", "stream"],
+        ["aes", "pack", "planes", "ntt", "matrix"],
+        ["convolution", "stream"],
         ["projection"],
     ],
     "lattice": [

@@ -1,6 +1,6 @@
-"""Makes the command-line reference of the parsers themselves, so that it says what the commands say.
+"""Makes the command-line reference from the parsers themselves, so that it is what they accept.
 
-The page ``reference/command_line.md`` has a line ``<!-- commands -->``, in whose place stand all commands.
+This replaces the line ``<!-- commands -->`` of the page ``reference/command_line.md``.
 """
 
 import argparse
@@ -11,12 +11,12 @@ from typing import Any
 #: Characters of a line of usage.
 WIDTH = 96
 
-#: What the page has in the place of the commands.
+#: The page's line that the commands replace.
 MARK = "<!-- commands -->"
 
 
 def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """A parser's commands: itself, or those below it."""
+    """Yields the commands below a parser, or the parser itself if it has none."""
     below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if not below:
         yield parser
@@ -26,7 +26,7 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 
 def summaries(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """What each command's line says of it where all are listed, by its name in full."""
+    """Returns each command's line in the list of commands, by the command's full name."""
     found: dict[str, str] = {}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -38,9 +38,12 @@ def summaries(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 
 def escaped(text: str) -> str:
-    """Text of a parser as Markdown: what stands between backquotes is code, all else is as it is."""
+    """Returns a parser's text as Markdown, where only text between backquotes is code."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    marked = [part if part.startswith("`") else re.sub(r"([\\*_<>\[\]#])", r"\\\1", part) for part in parts]
+    marked = [
+        part if part.startswith("`") else re.sub(r"([\\*_<>\[\]#])", r"\\\1", part)
+        for part in parts
+    ]
     return "".join(marked).replace("|", "\\|")
 
 
@@ -48,7 +51,9 @@ def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     formatter = argparse.HelpFormatter(parser.prog, width=WIDTH)
     value = formatter._format_args(action, formatter._get_default_metavar_for_optional(action))
     if action.option_strings:
-        names = ", ".join(f"`{name} {value}`" if value else f"`{name}`" for name in action.option_strings)
+        names = ", ".join(
+            f"`{name} {value}`" if value else f"`{name}`" for name in action.option_strings
+        )
     else:
         names = f"`{formatter._metavar_formatter(action, action.dest)(1)[0]}`"
     said = escaped(formatter._expand_help(action)) if action.help else ""
@@ -56,11 +61,13 @@ def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     is_set = action.default not in (None, [], argparse.SUPPRESS) and action.nargs != 0
     if is_set and action.option_strings and not re.search("default|not given", action.help or ""):
         notes.append(f"default `{action.default}`")
-    return f"| {names.replace('|', chr(92) + '|')} | {said}{f' *({chr(44).join(notes)})*' if notes else ''} |"
+    name = names.replace("|", "\\|")
+    note = f" *({', '.join(notes)})*" if notes else ""
+    return f"| {name} | {said}{note} |"
 
 
 def section(parser: argparse.ArgumentParser, summary: str) -> str:
-    """What a command takes, as Markdown."""
+    """Returns a command's usage and options as Markdown."""
     formatter = argparse.HelpFormatter(parser.prog, width=WIDTH)
     formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups, prefix="")
     usage = formatter.format_help().strip()
@@ -69,14 +76,19 @@ def section(parser: argparse.ArgumentParser, summary: str) -> str:
     lines = [f"## `{parser.prog}`", "", escaped(text[:1].upper() + text[1:].rstrip(".")) + ".", ""]
     lines += ["```text", usage, "```", ""]
     if actions:
-        lines += ["| option | what it does |", "| --- | --- |", *(_row(parser, each) for each in actions), ""]
+        lines += [
+            "| option | what it does |",
+            "| --- | --- |",
+            *(_row(parser, each) for each in actions),
+            "",
+        ]
     if parser.epilog:
         lines += [escaped(parser.epilog), ""]
     return "\n".join(lines)
 
 
 def reference(parser: argparse.ArgumentParser) -> str:
-    """All commands, as Markdown."""
+    """Returns all commands as Markdown."""
     said = summaries(parser)
     return "\n".join(section(command, said.get(command.prog, "")) for command in leaves(parser))
 
@@ -89,6 +101,6 @@ def _insert(_app: Any, _page: str, source: list[str]) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Sphinx calls it."""
+    """Registers the extension with Sphinx."""
     app.connect("source-read", _insert)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

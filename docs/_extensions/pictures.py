@@ -1,6 +1,6 @@
-"""Draws the pictures of the guides: ``python docs/_extensions/pictures.py`` writes them anew.
+"""Draws the pictures of the guides. ``python docs/_extensions/pictures.py`` writes them again.
 
-Each has a background of its own, so that it is read on light pages and on dark ones.
+Each has its own background, so that it can be read on light and on dark pages.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ STYLE = """
     .name { font-weight: bold; fill: #1d2b3a; }
 """
 HEAD = (
-    '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+    'orient="auto">'
     '<path d="M0 0 L8 4 L0 8 z" fill="#33475b"/></marker>'
 )
 
@@ -34,7 +35,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """An arrow, and what stands at its middle."""
+    """An arrow, and the text at its middle."""
 
     start: tuple[int, int]
     end: tuple[int, int]
@@ -42,7 +43,7 @@ class Arrow(NamedTuple):
 
 
 def drawn(title: str, size: tuple[int, int], boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
-    """The picture as SVG."""
+    """Returns the picture as SVG."""
     width, height = size
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
@@ -58,7 +59,9 @@ def drawn(title: str, size: tuple[int, int], boxes: Sequence[Box], arrows: Seque
             place = f'x="{(x0 + x1) // 2}" y="{(y0 + y1) // 2 - 8}"'
             parts.append(f'  <text class="small" {place} text-anchor="middle">{text}</text>')
     for kind, x, y, wide, high, name, lines in boxes:
-        parts.append(f'  <rect class="{kind}" x="{x}" y="{y}" width="{wide}" height="{high}" rx="7"/>')
+        parts.append(
+            f'  <rect class="{kind}" x="{x}" y="{y}" width="{wide}" height="{high}" rx="7"/>'
+        )
         top = y + high // 2 - 9 * len(lines) + 5
         middle = f'x="{x + wide // 2}"'
         parts.append(f'  <text class="name" {middle} y="{top}" text-anchor="middle">{name}</text>')
@@ -71,10 +74,12 @@ def drawn(title: str, size: tuple[int, int], boxes: Sequence[Box], arrows: Seque
 def federation() -> str:
     """A round of federated learning."""
     clients = [
-        Box("own", 20, 20 + 80 * i, 170, 60, f"client {i}", ("trains on its own data",)) for i in range(3)
+        Box("own", 20, 20 + 80 * i, 170, 60, f"client {i}", ("trains on its own data",))
+        for i in range(3)
     ]
     servers = [
-        Box("secret", 320, 20 + 80 * i, 190, 60, f"server {i}", ("shares of all updates",)) for i in range(3)
+        Box("secret", 320, 20 + 80 * i, 190, 60, f"server {i}", ("shares of all updates",))
+        for i in range(3)
     ]
     result = Box("box", 620, 80, 160, 100, "one vector", ("the combined", "update of a round"))
     shares = [Arrow((192, 50 + 80 * i), (317, 50 + 80 * j)) for i in range(3) for j in range(3)]
@@ -92,8 +97,24 @@ def compilation() -> str:
     boxes = [
         Box("own", 20, 80, 170, 90, "model", ("PyTorch, ONNX,", "TensorFlow; its owner's")),
         Box("box", 290, 80, 160, 90, "tacit compile", ("in the clear,", "at the owner")),
-        Box("box", 560, 20, 220, 80, "program: public", ("graph, scales, widths;", "every party has it")),
-        Box("own", 560, 150, 220, 80, "weights: the owner's", ("shared in a session", "and not shown")),
+        Box(
+            "box",
+            560,
+            20,
+            220,
+            80,
+            "program: public",
+            ("graph, scales, widths;", "every party has it"),
+        ),
+        Box(
+            "own",
+            560,
+            150,
+            220,
+            80,
+            "weights: the owner's",
+            ("shared in a session", "and not shown"),
+        ),
         Box("own", 20, 200, 170, 40, "calibration data"),
     ]
     arrows = [
@@ -103,7 +124,10 @@ def compilation() -> str:
         Arrow((452, 135), (557, 188)),
     ]
     return drawn(
-        "The compiler makes a public program and weights that stay with the owner", (800, 260), boxes, arrows
+        "The compiler makes a public program and weights that stay with the owner",
+        (800, 260),
+        boxes,
+        arrows,
     )
 
 
@@ -111,12 +135,28 @@ def machine() -> str:
     """A compiled program on secret files."""
     boxes = [
         Box("box", 20, 30, 160, 70, "program.c", ("C, or Rust",)),
-        Box("box", 260, 30, 190, 70, "program.elf", ("RISC-V, by gcc or clang;", "every party has it")),
+        Box(
+            "box",
+            260,
+            30,
+            190,
+            70,
+            "program.elf",
+            ("RISC-V, by gcc or clang;", "every party has it"),
+        ),
         Box("own", 20, 160, 160, 70, "secret files", ("each at its owner",)),
         Box(
-            "secret", 260, 150, 190, 90, "all parties", ("run it in step, each on", "shares of secret words")
+            "secret",
+            260,
+            150,
+            190,
+            90,
+            "all parties",
+            ("run it in step, each on", "shares of secret words"),
         ),
-        Box("own", 560, 160, 220, 70, "output", ("opened at the end, to", "whom all have agreed on")),
+        Box(
+            "own", 560, 160, 220, 70, "output", ("opened at the end, to", "whom all have agreed on")
+        ),
     ]
     arrows = [
         Arrow((182, 65), (257, 65)),

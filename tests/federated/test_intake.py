@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 from worlds import LONG, Servers, beyond_the_bound, known_of, write_known, written
@@ -31,8 +32,9 @@ from tacit.federated import Client
 from tacit.federated.privacy.account import Epsilons, Mechanism, epsilons
 from tacit.federated.privacy.joint import MOST_VALUES
 from tacit.federated.service.config import Federation
+from tacit.federated.service.part_store import Part, Parts
 from tacit.federated.service.round_store import Latest
-from tacit.federated.service.server import Report
+from tacit.federated.service.server import Report, Server
 
 
 def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
@@ -192,6 +194,99 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
             "server 1 (has|failed .* it has) not seen round 3, whose result clients have",
             str(error),
         )
+
+
+class Killed:
+    """The intake of a server that is killed when it has a result to tell."""
+
+    def __init__(self, intake: Any) -> None:
+        self._intake = intake
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._intake, name)
+
+    def tell(self, *_: Any, **__: Any) -> None:
+        raise RuntimeError("killed")
+
+
+@pytest.mark.parametrize(("killed", "is_last"), [(0, True), (2, False)])
+def test_a_result_that_no_server_knows_outlasts_a_server_that_is_killed_before_it_tells(
+    tmp_path: Path, killed: int, is_last: bool
+) -> None:
+    """The same clients, which still wait, get it when all servers are started again."""
+    config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
+    # Two of the servers wait that long for clients that have their parts already.
+    config.write_text(config.read_text().replace("timeout = 20", "timeout = 5"))
+    start, updates = torch.arange(5.0), torch.tensor([0.25, 0.5])
+    clients = [Client(config, number) for number in range(2)]
+
+    def one_round(number: int) -> torch.Tensor:
+        task = clients[number].join(LONG)
+        clients[number].submit(task.model + updates[number])
+        return clients[number].result(2 * LONG)
+
+    def until_killed(server: Server) -> Report:
+        if server.number == killed:
+            server._intake = Killed(server._intake)  # type: ignore[assignment]
+        return server.round(start)
+
+    def again(server: Server) -> Report | None:
+        server.agree_to_begin(1 if is_last else 2, [])
+        return None if is_last else server.round(start)
+
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(one_round, number) for number in range(2)]
+        for error in Servers(config, until_killed).failed():
+            # What the error refers to holds the server's intake.
+            error.__traceback__ = None
+        assert not any(each.done() for each in waiting)
+        assert len(list(tmp_path.glob("*.part"))) == 3
+        servers = Servers(config, again)
+        learned = [each.result(LONG) for each in waiting]
+        assert all(torch.allclose(model, start + 0.375, atol=1e-4) for model in learned)
+        if not is_last:
+            learned = list(pool.map(one_round, range(2)))
+            assert all(torch.allclose(model, start + 0.75, atol=1e-4) for model in learned)
+        servers.ended()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_disk_without_room_for_a_part_is_found_before_clients_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
+    usage = shutil.disk_usage
+    monkeypatch.setattr(
+        "tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=47)
+    )
+    failed = Servers(config, lambda server: server.round(torch.zeros(5))).failed()
+    assert all(
+        re.search(r"cannot write the result of the next round to .*server-.\.part", str(error))
+        for error in failed
+    )
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty"])
+def test_a_damaged_part_is_refused_and_can_be_removed(tmp_path: Path, damage: str) -> None:
+    config = written(tmp_path, 2, rules='result_to = "clients"')
+    path = tmp_path / "server-0.part"
+    part = Part(3, [0, 1], {1: "late"}, np.arange(64, dtype=np.uint8))
+    Parts(path).keep(part)
+    assert path.stat().st_mode & 0o077 == 0
+    kept = Parts(path).kept
+    assert kept is not None
+    assert kept[:3] == part[:3]
+    assert np.array_equal(kept.content, part.content)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes({"flipped": content, "cut": content[:-9], "empty": b""}[damage])
+    with (
+        pytest.raises(SetupError, match=r"server-0\.part is not taken .* or remove it: then"),
+        Server.open(config, 0),
+    ):
+        pass
+    path.unlink()
+    assert Parts(path).kept is None
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError
 from tacit.federated import validation
 from tacit.federated.aggregators import AGGREGATORS, Quotient, geometric_median
 from tacit.federated.privacy.account import Account
+from tacit.federated.rounds.clipping import Clip
 from tacit.federated.rounds.round_state import Held, Outcome, RoundError, Step
 from tacit.federated.rounds.settings import Settings, mechanism_of
-from tacit.federated.rounds.steps import Clip, Round
+from tacit.federated.rounds.steps import Round
 from tacit.federated.rounds.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
 

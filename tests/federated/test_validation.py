@@ -15,13 +15,14 @@ from tacit import fixed
 from tacit._core import PROJECTIONS
 from tacit.federated import validation
 from tacit.federated.rounds.client_update import Outgoing, Update
+from tacit.federated.rounds.clipping import Clip
 from tacit.federated.rounds.round_state import Held
-from tacit.federated.rounds.steps import Clip, Validate
+from tacit.federated.rounds.steps import Validate
 from tacit.federated.validation import UNIT, WIDEST
 from tacit.fixed import WHOLE, Scale
 from tacit.sessions import current_session
 from tacit.sharings import shares
-from tacit.sharings.shares import ring_projections
+from tacit.sharings.bilinear import ring_projections
 from tacit.tensor import SecretTensor
 
 #: Elements of a vector; they need several blocks of weights.

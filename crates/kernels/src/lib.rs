@@ -35,5 +35,4 @@ pub mod projection;
 pub mod stream;
 pub mod third;
 
-mod product;
 mod shared_slice;

@@ -64,7 +64,7 @@ from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Scale
 from tacit.randomness.generators import public_coin
 from tacit.sessions import comparison_width
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.tensor import SecretTensor
 
 #: Fraction bits of vectors.
@@ -95,7 +95,7 @@ def margin(parameters: int) -> float:
 def squares(vectors: SecretTensor) -> SecretTensor:
     """Computes Σ x² of each row of words modulo 2^64, as integers. One round."""
     rows = tuple(part.unsqueeze(1) for part in vectors._parts)
-    parts = shares.matmul(vectors._session, rows, tuple(part.mT for part in rows), 0)
+    parts = bilinear.matmul(vectors._session, rows, tuple(part.mT for part in rows), 0)
     return vectors.like(tuple(part.flatten() for part in parts), WHOLE, torch.int64)
 
 
@@ -179,7 +179,7 @@ def _demands(vectors: SecretTensor, weights: SecretTensor) -> torch.Tensor:
     round.
     """
     coin = public_coin(COIN)
-    products = vectors.like(shares.ring_projections(vectors._parts, coin), WHOLE, torch.int64)
+    products = vectors.like(bilinear.ring_projections(vectors._parts, coin), WHOLE, torch.int64)
     words = _as_integers(weights).unsqueeze(1)
     # Beyond the interval one of the two differences is negative, even if the other one wraps
     # around.

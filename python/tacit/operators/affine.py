@@ -22,9 +22,10 @@ from tacit.operators.dispatch.operands import (
 )
 from tacit.operators.dispatch.scales import of_affine
 from tacit.operators.dispatch.table import implements
-from tacit.sharings import shares
+from tacit.sharings import bilinear
+from tacit.sharings.bilinear import Addend, Term
 from tacit.sharings.bilinear_shapes import Matrices
-from tacit.sharings.shares import Addend, Parts, Term
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 #: Inputs or weights.
@@ -100,7 +101,7 @@ def _fused(
     added = [product.added(lifted(session, each, scale), is_bias=each is bias) for each in more]
     comparison = rectified_to_zero(session, scale) if is_rectified else None
     shift = session.numerics.shift(drop)
-    result = shares.affine(session, product.terms, added, product.shape, shift, comparison)
+    result = bilinear.affine(session, product.terms, added, product.shape, shift, comparison)
     return x[0].like(product.given(result), scale)
 
 

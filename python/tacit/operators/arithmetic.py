@@ -41,7 +41,7 @@ from tacit.operators.numerics import deferred_powers, remembered_softmax, rememb
 from tacit.operators.numerics.approximation import divide, wide
 from tacit.operators.numerics.approximation.domains import quotient
 from tacit.operators.numerics.remembered_softmax import left_for_later
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 from tacit.storage_cache import geometry
 from tacit.tensor import SecretTensor
@@ -175,7 +175,7 @@ def mul(x: Any, y: Any) -> SecretTensor:
     if x._unreduced or y._unreduced:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    parts = shares.multiply(session, left, right, drop, in_range=stays_in_range(session, dtype))
+    parts = bilinear.multiply(session, left, right, drop, in_range=stays_in_range(session, dtype))
     result = x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
     return remembered_squares.remember_squares(result, number) if is_square else result
 

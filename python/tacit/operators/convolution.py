@@ -27,7 +27,7 @@ from tacit.operators.dispatch.operands import (
 from tacit.operators.dispatch.scales import of_convolution
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.linear import gain
-from tacit.sharings import shares
+from tacit.sharings import bilinear
 from tacit.sharings.bilinear_shapes import Geometry
 from tacit.tensor import SecretTensor
 
@@ -171,7 +171,7 @@ def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
         session, (x, weight) = x._session, as_factors(as_words(x), as_words(weight))
         drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
         shift, in_range = session.numerics.shift(drop), stays_in_range(session, dtype)
-        parts = shares.convolution(
+        parts = bilinear.convolution(
             session, x._parts, weight._parts, geometry, shape, shift, in_range=in_range
         )
         return x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
@@ -218,5 +218,5 @@ def _applied(
     images, weights = (part, words) if by_weights else (words, part)
     if part.is_floating_point():
         # The reference protocol passes floats to check how large the results are.
-        return shares.convolved(images, weights, geometry)
-    return shares.ring_convolution(images, weights, geometry, shape)
+        return bilinear.convolved(images, weights, geometry)
+    return bilinear.ring_convolution(images, weights, geometry, shape)

@@ -27,7 +27,7 @@ from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.numerics.approximation import division
 from tacit.operators.numerics.compare_words import reach
 from tacit.sessions import Session
-from tacit.sharings import ranges, shares
+from tacit.sharings import bilinear, ranges, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -96,7 +96,7 @@ def _remainder(x: Any, y: Any, to_zero: bool) -> SecretTensor:
     x, y = alike(x, y)
     left, right, quotient = _quotient(x, y, to_zero)
     if isinstance(y, SecretTensor):
-        multiple = shares.multiply(session, quotient, right, 0)
+        multiple = bilinear.multiply(session, quotient, right, 0)
     else:
         words = fixed.encode(public(y), scale)
         multiple = tuple(part * words for part in quotient)

@@ -22,7 +22,7 @@ from tacit.operators.dispatch.operands import (
 from tacit.operators.dispatch.table import unsupported
 from tacit.operators.logical import logical_and, logical_not, logical_or
 from tacit.operators.where import where
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.tensor import SecretTensor
 
 #: Bits of an exponent that tell powers in range apart: 2^62 is above the range.
@@ -55,7 +55,7 @@ def integer_power(x: Any, exponent: Any) -> SecretTensor:
     dims = max(base.dim(), bits.dim() - 1)
     squares = _squares_in_range(base, bits) if is_checked else _squares(base, len(bits))
     chosen = where(_of_dims(bits, dims), _of_dims(_stacked(squares), dims), 1)
-    power: Any = chosen.like(shares.product(session, chosen._parts, in_range=is_checked))
+    power: Any = chosen.like(bilinear.product(session, chosen._parts, in_range=is_checked))
     if negative is not None:
         power = where(logical_and(negative, _has_no_inverse(base)), 0, power)
     return SecretTensor(power._parts, WHOLE, session, dtype, unreduced=may_be_unreduced(dtype))
@@ -129,7 +129,7 @@ def _squares_in_range(base: Any, bits: Any) -> list[Any]:
             last = where(bits[place:].any(0), last, 1)
             squares.append(
                 last.like(
-                    shares.multiply(last._session, last._parts, last._parts, 0, in_range=True)
+                    bilinear.multiply(last._session, last._parts, last._parts, 0, in_range=True)
                 )
             )
         else:
@@ -142,7 +142,7 @@ def _squares_in_range(base: Any, bits: Any) -> list[Any]:
 def _square(x: Any) -> Any:
     if not isinstance(x, SecretTensor):
         return x * x
-    return x.like(shares.multiply(x._session, x._parts, x._parts, 0), dtype=torch.int64)
+    return x.like(bilinear.multiply(x._session, x._parts, x._parts, 0), dtype=torch.int64)
 
 
 def _stacked(squares: list[Any]) -> Any:

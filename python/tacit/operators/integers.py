@@ -23,7 +23,7 @@ from tacit.operators.dispatch.operands import (
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.numerics.approximation.normal import power_of_two
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -141,7 +141,7 @@ def left_shift(x: Any, distance: Any) -> SecretTensor:
         power = power_of_two(session, shares.unstacked(shares.bit_to_ring(session, places)))
         words, power, inside = together(words, power, inside)
         power = shares.bit_multiply(session, inside, power)
-        parts = shares.multiply(session, words, power, 0, in_range=stays_in_range(session, dtype))
+        parts = bilinear.multiply(session, words, power, 0, in_range=stays_in_range(session, dtype))
     else:
         far = torch.as_tensor(distance, dtype=torch.int64)
         is_out = (far < 0) | (far >= torch.iinfo(dtype).bits)

@@ -42,7 +42,7 @@ from tacit.operators.numerics.approximation.quotients import flipped, magnitude
 from tacit.operators.numerics.equilibration import Equilibrated, Inverse, inverted
 from tacit.operators.numerics.reflections import FINE
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -170,7 +170,7 @@ def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
     diagonal = tuple(part.diagonal(dim1=-2, dim2=-1).movedim(-1, 0) for part in triangular)
     negative, sizes = magnitude(session, diagonal, width + 3)
     exponent, power = leading(session, sizes, width)
-    factors = shares.multiply(session, sizes, power, 0)
+    factors = bilinear.multiply(session, sizes, power, 0)
     exponents = [
         exponent,
         *(tuple(part.flatten(-2).movedim(-1, 0) for part in side) for side in given.sides),
@@ -180,11 +180,11 @@ def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
         first, second = (
             tuple(part[start : start + half] for part in factors) for start in (0, half)
         )
-        both = shares.multiply(session, first, second, width)
+        both = bilinear.multiply(session, first, second, width)
         exponent, power = leading(session, both, width)
         exponents.append(exponent)
         rest = tuple(part[2 * half :] for part in factors)
-        factors = shares.joined(shares.multiply(session, both, power, 0), rest)
+        factors = shares.joined(bilinear.multiply(session, both, power, 0), rest)
     whole = shares.trivial(session, torch.tensor(size * (1 + given.fill - given.bits)))
     total = tuple(
         -torch.cat(parts).sum(0) + more for *parts, more in zip(*exponents, whole, strict=True)

@@ -27,7 +27,7 @@ from tacit.operators.dispatch.operands import (
 )
 from tacit.operators.dispatch.scales import of_product, of_sum_with_product
 from tacit.operators.dispatch.table import implements
-from tacit.sharings import shares
+from tacit.sharings import bilinear
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -44,7 +44,7 @@ def bmm(x: Any, y: Any) -> SecretTensor:
     x, y = as_factors(as_words(x), as_words(y))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
     shift, in_range = session.numerics.shift(drop), stays_in_range(session, dtype)
-    parts = shares.matmul(session, x._parts, y._parts, shift, in_range=in_range)
+    parts = bilinear.matmul(session, x._parts, y._parts, shift, in_range=in_range)
     return x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
 
 
@@ -63,7 +63,7 @@ def _by_public(
         secret,
         values,
         result_dtype(secret, plain),
-        apply=lambda part, words: product((part, words), shares.ring_product),
+        apply=lambda part, words: product((part, words), bilinear.ring_product),
         check=lambda part, words: product((part, words), torch.bmm),
         gain=gain(values, dim),
     )

@@ -20,7 +20,7 @@ from tacit.operators.selection import one_hot
 from tacit.operators.view_ops import cat
 from tacit.operators.where import where
 from tacit.randomness import distributions, generators, sampling
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -235,7 +235,7 @@ def _drawn_by(x: SecretTensor, count: int, generator: torch.Generator | None) ->
     checks.hold_summands(session, x._parts, x.shape[-1])
     sums = tuple(part.cumsum(-1) for part in x._parts)
     total = tuple(part[..., -1:].expand(shape) for part in sums)
-    reached = (part.unsqueeze(-1) for part in shares.multiply(session, share, total, 0))
+    reached = (part.unsqueeze(-1) for part in bilinear.multiply(session, share, total, 0))
     before = tuple(a - (b[..., None, :-1] << bits) for a, b in zip(reached, sums, strict=True))
     ones = shares.bit_to_ring(session, shares.complement(session, shares.sign(session, before, 64)))
     return x.like(tuple(one.sum(-1) for one in ones), WHOLE, torch.int64)

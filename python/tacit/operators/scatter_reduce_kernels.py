@@ -21,7 +21,7 @@ from tacit.operators.numerics.compare_words import greater, of_difference, oppos
 from tacit.operators.products import product
 from tacit.operators.selection import added
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -65,7 +65,7 @@ def _reduced(
     session = x._session
     if reduce in ("sum", "mean"):
         chosen = tuple(part.mT for part in shares.bit_to_ring(session, hot))
-        sums = shares.matmul(session, chosen, values, 0)
+        sums = bilinear.matmul(session, chosen, values, 0)
         sums = shares.add(sums, table) if include_self else sums
         if reduce == "sum":
             return sums

@@ -28,7 +28,7 @@ from tacit.operators.dispatch.table import unsupported
 from tacit.operators.ordering import restored
 from tacit.randomness import one_hot_bits
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -86,8 +86,8 @@ def read(session: Session, hot: Parts, table: Any) -> Parts:
 def _read(session: Session, hot: Parts, table: Any) -> Parts:
     chosen = shares.bit_to_ring(session, hot)
     if isinstance(table, torch.Tensor):
-        return tuple(shares.ring_product(part, table) for part in chosen)
-    return shares.matmul(session, chosen, table, 0)
+        return tuple(bilinear.ring_product(part, table) for part in chosen)
+    return bilinear.matmul(session, chosen, table, 0)
 
 
 def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
@@ -98,7 +98,7 @@ def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
     for operand in (table, values):
         checks.hold_summands(session, operand, hot[0].shape[1] + 1)
     chosen = tuple(part.mT for part in shares.bit_to_ring(session, hot))
-    return shares.add(table, shares.matmul(session, chosen, values, 0))
+    return shares.add(table, bilinear.matmul(session, chosen, values, 0))
 
 
 def written(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
@@ -109,8 +109,8 @@ def written(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
     """
     chosen = tuple(part.mT for part in shares.bit_to_ring(session, _last(session, hot)))
     is_written = tuple(part.sum(-1, keepdim=True).expand(table[0].shape) for part in chosen)
-    kept = shares.subtract(table, shares.multiply(session, is_written, table, 0))
-    return shares.add(kept, shares.matmul(session, chosen, values, 0))
+    kept = shares.subtract(table, bilinear.multiply(session, is_written, table, 0))
+    return shares.add(kept, bilinear.matmul(session, chosen, values, 0))
 
 
 def _last(session: Session, hot: Parts) -> Parts:

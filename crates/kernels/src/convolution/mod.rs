@@ -2,7 +2,7 @@
 //!
 //! For each group, the filters (out × taps) are multiplied by the unfolded images (taps × pixels).
 //! Tap (channel, y, x) of a pixel is the image word that the filter's word (channel, y, x) meets.
-//! The blocked product ([`crate::product`]) requests rows of the unfolded images as it packs them
+//! The blocked product ([`blocked`]) requests rows of the unfolded images as it packs them
 //! ([`SideBySide`]); they are never stored. Large images are multiplied one by one. Small images
 //! are multiplied several at a time, so that their pixels fill a block of columns. With few filters
 //! per group, as in depthwise convolutions, packing does not pay: their taps are summed up directly
@@ -13,8 +13,8 @@ mod shape;
 mod unfolded;
 
 use crate::dispatch::{Backend, backend};
+use crate::matrix::blocked::{Left, Right};
 use crate::parallel::least_items;
-use crate::product::{Left, Right};
 use crate::third::Third;
 use few::Phases;
 use rayon::prelude::*;

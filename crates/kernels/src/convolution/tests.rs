@@ -1,6 +1,6 @@
 use super::*;
 use crate::dispatch::backends;
-use crate::product::tests::{add, thirds_add_up, values};
+use crate::matrix::blocked::tests::{add, thirds_add_up, values};
 
 /// Computes the convolution by definition: seven loops.
 fn slowly(shape: &Convolution, images: &[u64], filters: &[u64]) -> Vec<u64> {
@@ -444,7 +444,7 @@ fn a_wrong_length_is_refused() {
 
 #[test]
 fn thirds_add_up_to_the_convolution() {
-    let Some(backend) = crate::product::tests::backend_of_thirds() else {
+    let Some(backend) = crate::matrix::blocked::tests::backend_of_thirds() else {
         return;
     };
     let blocked: Vec<_> = shapes().into_iter().filter(is_blocked).collect();

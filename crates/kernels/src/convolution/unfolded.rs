@@ -4,7 +4,7 @@
 //! positions of these pixels are computed once for a block of columns.
 
 use super::Convolution;
-use crate::product::Right;
+use crate::matrix::blocked::Right;
 use std::ops::Range;
 
 /// The most places of the kernel for which the positions of pixels are kept. For larger kernels

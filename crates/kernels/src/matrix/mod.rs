@@ -1,13 +1,14 @@
 //! Matrix products mod 2^64.
 //!
-//! Large products are blocked ([`crate::product`]). With few rows or few columns, packing the other
+//! Large products are blocked ([`blocked`]). With few rows or few columns, packing the other
 //! operand does not pay, so it is read once, row by row ([`thin`], [`rows`]).
 
+pub(crate) mod blocked;
 mod rows;
 mod thin;
 
 use crate::dispatch::{Backend, backend};
-use crate::product::{Left, Right};
+use crate::matrix::blocked::{Left, Right};
 use crate::third::{Third, Thirds};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -76,7 +77,7 @@ pub fn third_of_batch(
 /// only without tiles of bytes, which compute two products mod 2^64 in less time.
 #[must_use]
 pub fn thirds() -> Thirds {
-    crate::product::thirds(backend())
+    crate::matrix::blocked::thirds(backend())
 }
 
 /// Returns whether a product of an m×k by a k×n matrix is multiplied block by block.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::dispatch::backends;
-use crate::product::tests::{slowly, thirds_add_up, total, values};
+use crate::matrix::blocked::tests::{slowly, thirds_add_up, total, values};
 
 #[test]
 fn large_products_agree_bit_for_bit() {
@@ -187,7 +187,7 @@ fn a_wrong_length_is_refused() {
 /// Tests batches, transposed operands, and different numbers of threads in different parties.
 #[test]
 fn thirds_add_up_to_the_product() {
-    let Some(backend) = crate::product::tests::backend_of_thirds() else {
+    let Some(backend) = crate::matrix::blocked::tests::backend_of_thirds() else {
         return;
     };
     for ([batch, m, k, n], right) in [

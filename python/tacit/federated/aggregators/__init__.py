@@ -1,7 +1,7 @@
 """Aggregators: functions that combine the vectors of a round into one.
 
 Each is PyTorch code on a tensor [clients, parameters], secret or plain. On plain tensors it is its
-own reference. Vectors are in units of the bound on their norm; see ``steps.Clip``.
+own reference. Vectors are in units of the bound on their norm; see ``rounds.clipping``.
 """
 
 from collections.abc import Callable

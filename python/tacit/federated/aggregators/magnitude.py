@@ -12,7 +12,7 @@ from tacit.federated.aggregators.gram import BITS
 from tacit.fixed import Scale
 from tacit.operators.numerics.approximation.normal import normal, power_of_two
 from tacit.sessions import session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.tensor import SecretTensor
 
 #: Squares are scaled to at least 2^(WIDTH - 2), and stay below 2^WIDTH.
@@ -74,7 +74,7 @@ def _in_secret(squares: SecretTensor) -> Powers:
     x, power = found.factors
     one = shares.trivial(current, torch.ones((), dtype=torch.int64))
     inverse = power_of_two(current, [shares.subtract(one, place) for place in found.places[1:]])
-    filled = shares.multiply(current, x, power, 0)
+    filled = bilinear.multiply(current, x, power, 0)
     return Powers(*(squares.like(parts) for parts in (power, inverse, filled)))
 
 

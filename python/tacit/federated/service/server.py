@@ -31,13 +31,20 @@ from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.round_state import Outcome, RoundError
 from tacit.federated.rounds.settings import ROOTS
 from tacit.federated.rounds.states import State, change_of, in_a_row, layout_of
-from tacit.federated.rounds.steps import SERVERS_ROOT, TOO_LONG, Round, Rounds
+from tacit.federated.rounds.steps import SERVERS_ROOT, Round, Rounds
 from tacit.federated.service.config import SERVERS, Federation
 from tacit.federated.service.exchange import content_of, is_sum, part_of, taken
+from tacit.federated.service.explanations import (
+    DISAGREEMENT,
+    STARTED_AGAIN,
+    UNCOUNTED,
+    refusals_of,
+)
 from tacit.federated.service.memory import Memory
 from tacit.federated.service.model_store import Kept, Models, agreed, announcement
+from tacit.federated.service.part_store import Part, Parts
 from tacit.federated.service.round_store import Latest
-from tacit.federated.service.startup import account_of, common_configuration, latest_of
+from tacit.federated.service.startup import account_of, common_configuration, latest_of, parts_of
 from tacit.federated.service.terms import Terms, check_size
 from tacit.meter import Meter
 from tacit.parties.spawn import LATE
@@ -53,29 +60,8 @@ TOGETHER = 5.0
 #: coordinator says that none will.
 WAITING, READY, CLOSED = b"waiting", b"ready", b"closed"
 
-#: The reason that clients hear if a round with noise has no result.
-UNCOUNTED = "too few clients count in this round"
-
-#: The reason if a round has no result because a server deviated.
-DISAGREEMENT = "the servers came to different results"
-
-#: Explains to a client why its submission does not count, by the reason in the reports. A reason
-#: that a user's own step gives is passed on as it is.
-EXPLANATIONS = {
-    TOO_LONG: (
-        "its norm is above the bound, or above the part of it that its weight allows, or its "
-        "weight is not from 0 to 1 (or a server deviates)"
-    )
-}
-
 #: Seconds in which clients may still ask why a round failed, before its servers end.
 PARTING = 5.0
-
-#: The reason for a client that still waits for a round from before its servers were restarted.
-STARTED_AGAIN = (
-    "the servers have started again since this round; its result, if it ended, is in the model "
-    "of the next round: join that one"
-)
 
 
 @dataclass(frozen=True)
@@ -112,6 +98,7 @@ class Server:
         session: Session,
         intake: _core.Intake,
         latest: Latest,
+        parts: Parts,
         account: Account | None,
         rules: Round,
     ) -> None:
@@ -121,6 +108,7 @@ class Server:
         self._session = session
         self._intake = intake
         self._latest = latest
+        self._parts = parts
         self._account = account
         #: Clients of the last round that may still ask for its result.
         self._waiting: list[int] = []
@@ -163,6 +151,7 @@ class Server:
         account = account_of(federation, number)
         latest = latest_of(federation, number)
         latest.check(account)
+        parts = parts_of(federation, number)
         # Settings that are impossible are reported before connecting.
         rules = rounds(federation.settings, account, federation.clients)
         for_servers, for_clients = listeners or (
@@ -188,16 +177,23 @@ class Server:
             servers=True,
         )
         with running(core, PATIENCE) as session:
-            server = Server(federation, number, session, intake, latest, account, rules)
+            server = Server(federation, number, session, intake, latest, parts, account, rules)
             yield server
             intake.see_off(server._listening, federation.timeout)
         # All three have left the session in order, after they wrote the result of the last round.
         latest.end(server.ended)
+        parts.remove()
 
     @property
     def threat_model(self) -> str:
         """States in one sentence what is protected against whom."""
         return self._session.threat_model
+
+    @property
+    def _is_for_clients(self) -> bool:
+        """Whether only clients have the model, and no coordinator has it for them."""
+        settings = self.federation.settings
+        return settings.result_to == "clients" and settings.coordinator is None
 
     @property
     def _listening(self) -> list[int]:
@@ -219,7 +215,8 @@ class Server:
         """Agrees with the other servers on the latest model that all three hold.
 
         To be called before the first round. Takes two exchanges, since the servers compare their
-        announcements before they act on them.
+        announcements before they act on them. If only clients learn results, two more exchanges
+        tell clients what they still wait for.
 
         Args:
             rounds: the number of rounds of this federation, the same at all servers.
@@ -245,6 +242,8 @@ class Server:
         )
         if chosen is not None:
             self._latest.count_from(chosen.round)
+        if self._is_for_clients:
+            self._tell_again(*self._agree_on_number())
         return chosen
 
     def round(
@@ -275,6 +274,8 @@ class Server:
         if models is not None:
             models.check_room()
         model = self._in_a_row(model)
+        if self._is_for_clients:
+            self._parts.check_room(model.numel())
         trusted = self._root(model, root)
         if self.federation.settings.noise == "joint":
             check_values(model.numel())
@@ -292,12 +293,13 @@ class Server:
         told = terms.to_bytes()
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
-        self._latest.keep(number, base, self._account)
-        if self._is_new and number > 1:
+        if self._is_new and number > 1 and not self._tell_again(number, base):
             # Clients that wait for that round would otherwise wait until this one is over, and miss
             # it.
             self._intake.tell(number - 1, None, STARTED_AGAIN)
         self._is_new = False
+        self._latest.keep(number, base, self._account)
+        self._parts.remove()
         _log.info("server %d: round %d of %d values began", self.number, number, terms.parameters)
         self._intake.begin(
             self._session.core,
@@ -331,8 +333,19 @@ class Server:
                     Outcome(None, None, (), {} if outcome is None else outcome.refused),
                     disagreement,
                 )
-            self._keep(number, base, model, outcome, models)
-            self._tell(number, model, outcome, failure, is_disagreement=disagreement is not None)
+            own = refusals_of(outcome)
+            part = None
+            if outcome is not None and outcome.sealed is not None:
+                part = Part(number, common, own, part_of(self._session, outcome.sealed))
+            self._keep(number, base, model, part, models)
+            if part is not None:
+                self._intake.tell(number, part.content, is_part=True, own=own)
+            elif failure is None:
+                self._intake.tell(number, content_of(model), own=own)
+            else:
+                # After a disagreement, all servers send the same text.
+                reason = self._reason(failure) if disagreement is None else DISAGREEMENT
+                self._intake.tell(number, None, reason, own=own)
         except TacitError as error:
             _log.warning(
                 "server %d: round %d failed: %s", self.number, number, type(error).__name__
@@ -402,7 +415,7 @@ class Server:
         number: int,
         base: int,
         model: torch.Tensor,
-        outcome: Outcome | None,
+        part: Part | None,
         models: Models | None,
     ) -> None:
         """Keeps the outcome of a round for servers that start again, before any client has it.
@@ -413,12 +426,13 @@ class Server:
         # server may have replaced its own already.
         if models is not None:
             models.pend(self.ended + 1, number, model)
+        if part is not None and self._is_for_clients:
+            self._parts.keep(part)
         self._session.core.confirm()
         if models is not None:
             models.settle()
         self.ended += 1
-        is_for_clients = outcome is not None and outcome.sealed is not None
-        if is_for_clients and self.federation.settings.coordinator is None:
+        if part is not None and self._is_for_clients:
             base = number
         self._latest.keep(number, base, self._account, self.ended)
 
@@ -451,33 +465,25 @@ class Server:
             f"the result"
         )
 
-    def _tell(
-        self,
-        number: int,
-        model: torch.Tensor,
-        outcome: Outcome | None,
-        failure: str | None,
-        *,
-        is_disagreement: bool = False,
-    ) -> None:
-        """Sends the outcome of a round to its clients, and to each whether its own submission was
-        refused."""
-        refused = {} if outcome is None else outcome.refused
-        own = {
-            client: f"what this client handed in was refused and does not count: "
-            f"{EXPLANATIONS.get(reason, reason)}"
-            for client, reason in refused.items()
-            if client != SERVERS_ROOT
-        }
-        if is_disagreement:
-            # All servers send the same text.
-            self._intake.tell(number, None, DISAGREEMENT, own=own)
-        elif outcome is None or failure is not None:
-            self._intake.tell(number, None, self._reason(failure or ""), own=own)
-        elif outcome.sealed is None:
-            self._intake.tell(number, content_of(model), own=own)
-        else:
-            self._intake.tell(number, part_of(self._session, outcome.sealed), is_part=True, own=own)
+    def _tell_again(self, number: int, base: int) -> bool:
+        """Sends clients this server's part of the last round's result, if the servers ended before
+        all clients had it, and returns whether it did.
+
+        One exchange. All three tell their parts, or none does.
+
+        Args:
+            number: the number of the next round.
+            base: the round whose result all three servers have counted as the clients' model.
+        """
+        kept = self._parts.kept
+        told = self._session.told_by_all(str(kept.round if kept is not None else 0).encode())
+        self._session.core.note_told(b"\n".join(told))
+        are_kept = all(each == str(base).encode() for each in told)
+        if kept is None or not are_kept or base != number - 1:
+            return False
+        self._is_new, self._waiting = False, kept.clients
+        self._intake.tell(base, kept.content, is_part=True, own=kept.refused)
+        return True
 
     def _reason(self, failure: str) -> str:
         """Returns why a round has no result, as clients hear it: with noise, without a count of

@@ -6,6 +6,7 @@ from tacit.federated.privacy.account import Account, epsilons
 from tacit.federated.rounds.settings import mechanism_of
 from tacit.federated.rounds.steps import Round
 from tacit.federated.service.config import Federation
+from tacit.federated.service.part_store import Parts
 from tacit.federated.service.round_store import Latest
 
 
@@ -29,6 +30,11 @@ def common_configuration(federation: Federation, rules: Round) -> bytes:
 def latest_of(federation: Federation, number: int) -> Latest:
     """Opens the file with the latest round that a server has seen, next to the configuration."""
     return Latest(federation.path.parent / f"server-{number}.round")
+
+
+def parts_of(federation: Federation, number: int) -> Parts:
+    """Opens the file with a server's part of the last result, next to the configuration."""
+    return Parts(federation.path.parent / f"server-{number}.part")
 
 
 def account_of(federation: Federation, number: int) -> Account | None:

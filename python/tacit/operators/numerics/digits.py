@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tacit.operators.dispatch.operands import together
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 
 #: Fraction bits that each digit has more than the one before. With these, a product by a word of 46
@@ -53,7 +53,7 @@ def times_secret(session: Session, x: Parts, by: Sequence[Digit]) -> Digit:
     pairs = [together(x, digit.parts) for digit in by]
     left, right = (shares.stacked(*operands) for operands in zip(*pairs, strict=True))
     return _sum(
-        session, shares.unstacked(shares.multiply(session, left, right, 0, in_range=True)), by
+        session, shares.unstacked(bilinear.multiply(session, left, right, 0, in_range=True)), by
     )
 
 

@@ -23,7 +23,7 @@ from tacit.modes import is_tracing
 from tacit.operators.numerics.approximation.exponents import leading, moved
 from tacit.operators.numerics.approximation.quotients import magnitude
 from tacit.sessions import Session
-from tacit.sharings import ranges, shares
+from tacit.sharings import bilinear, ranges, shares
 from tacit.sharings.shares import Parts
 
 #: Largest condition number in the domain.
@@ -71,7 +71,7 @@ def matrix_product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
         for factor in (x, y)
     )
     shape = (*batch, x[0].shape[-2], y[0].shape[-1])
-    return tuple(part.reshape(shape) for part in shares.matmul(session, left, right, drop))
+    return tuple(part.reshape(shape) for part in bilinear.matmul(session, left, right, drop))
 
 
 def transposed(x: Parts) -> Parts:
@@ -113,7 +113,7 @@ class Equilibrated:
             sums = tuple(part[1].sum(dim, keepdim=True) for part in both)
             exponent, power = leading(session, _positive(session, sums, dropped), width)
             exponents.append(exponent)
-            both = shares.multiply(
+            both = bilinear.multiply(
                 session, both, tuple(part.expand_as(both[0]) for part in power), 0
             )
         fill = first + more

@@ -28,7 +28,7 @@ from tacit.operators.numerics.approximation.fits import FITS, USUAL
 from tacit.operators.numerics.approximation.normal import argument, power_of_two
 from tacit.operators.numerics.approximation.series import RESULT, evaluate
 from tacit.sessions import Session
-from tacit.sharings import ranges, shares
+from tacit.sharings import bilinear, ranges, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -98,10 +98,10 @@ class InverseRoots:
         # √sum·√filled, then √sum·√count, with fraction bits that leave both in range.
         half = self._half
         if self._excess:
-            more = shares.multiply(session, self._is_fine, self._root, 0)
+            more = bilinear.multiply(session, self._is_fine, self._root, 0)
             half = tuple(part - self._excess * less for part, less in zip(half, more, strict=True))
         half = shares.truncate(session, half, _HALF)
-        either = shares.multiply(session, half, self._inverse, 0)
+        either = bilinear.multiply(session, half, self._inverse, 0)
         finer = shares.truncate(session, either, COARSE)
         chosen = _chosen(session, self._is_fine, finer, either)
         parts = shares.truncate(session, chosen, _ROOT + WIDTH // 2 - _HALF - COARSE)
@@ -153,11 +153,11 @@ def _of_sums(x: SecretTensor, sums: Parts, eps: float, count: float) -> InverseR
     root = power_of_two(session, places)
     one = shares.trivial(session, torch.tensor(1))
     finer = tuple(part * ((1 << COARSE) - 1) + unit for part, unit in zip(bit, one, strict=True))
-    pair = shares.multiply(session, shares.stacked(chosen, finer), shares.stacked(root, root), 0)
+    pair = bilinear.multiply(session, shares.stacked(chosen, finer), shares.stacked(root, root), 0)
     half, power = shares.unstacked(pair)
-    filled = shares.multiply(session, half, root, WIDTH - _KEPT)
+    filled = bilinear.multiply(session, half, root, WIDTH - _KEPT)
     inverse = _inverse(session, argument(session, filled, _KEPT, 0.25), count)
-    found = shares.multiply(session, inverse, power, 0)
+    found = bilinear.multiply(session, inverse, power, 0)
     # 1/√mean = √n·power / √filled, where ``filled`` is a fraction of 2^WIDTH.
     bits = _ROOT + COARSE + WIDTH // 2 - scale.bits - _bits_of_root(count)
     result = x.like(tuple(part.unsqueeze(1) for part in found), Scale(bits))
@@ -168,7 +168,7 @@ def _of_sums(x: SecretTensor, sums: Parts, eps: float, count: float) -> InverseR
 def _squared(session: Session, x: Parts) -> Parts:
     """Returns the sums of squares along the last of three dimensions, modulo 2^64."""
     rows = _rows(x)
-    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), 0)
+    sums = bilinear.matmul(session, rows, tuple(part.mT for part in rows), 0)
     return tuple(part.reshape(whole.shape[:-1]) for part, whole in zip(sums, x, strict=True))
 
 
@@ -207,7 +207,7 @@ def _words(eps: float, scale: Scale, count: float) -> torch.Tensor:
 
 def _chosen(session: Session, bit: Parts, x: Parts, other: Parts) -> Parts:
     """Returns x where ``bit``, a ring element, is 1, and ``other`` where it is 0. One round."""
-    return shares.add(other, shares.multiply(session, bit, shares.subtract(x, other), 0))
+    return shares.add(other, bilinear.multiply(session, bit, shares.subtract(x, other), 0))
 
 
 def _moved(session: Session, x: Parts, bits: int) -> Parts:

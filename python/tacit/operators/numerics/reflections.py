@@ -24,7 +24,7 @@ from tacit.operators.numerics.approximation.quotients import flipped, magnitude
 from tacit.operators.numerics.approximation.series import RESULT, evaluate
 from tacit.operators.numerics.equilibration import REMEDY, logarithm, matrix_product, transposed
 from tacit.sessions import Session
-from tacit.sharings import ranges, shares
+from tacit.sharings import bilinear, ranges, shares
 from tacit.sharings.shares import Parts
 
 #: Fraction bits of intermediate results.
@@ -53,7 +53,7 @@ def _product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
     """Multiplies elementwise, for shapes that broadcast."""
     shape = torch.broadcast_shapes(x[0].shape, y[0].shape)  # type: ignore[no-untyped-call]
     left, right = (tuple(part.expand(shape) for part in factor) for factor in (x, y))
-    return shares.multiply(session, left, right, drop)
+    return bilinear.multiply(session, left, right, drop)
 
 
 def _constant(session: Session, number: float, bits: int, like: Parts) -> Parts:
@@ -68,15 +68,15 @@ def _inverse_root(session: Session, x: Parts, bits: int) -> tuple[Parts, Parts]:
     and an error of a few units. About 30 rounds."""
     width = bits + 2
     _, power = leading(session, x, width, even=True)
-    filled = _product(session, x, shares.multiply(session, power, power, 0), width - FINE)
+    filled = _product(session, x, bilinear.multiply(session, power, power, 0), width - FINE)
     total = evaluate(session, argument(session, filled, FINE, 0.25), FITS["rsqrt"][USUAL].series)
     rough = shares.truncate(session, total, RESULT - _ROUGH)
     # A step of Newton's method: y + y·(1 − v·y²) / 2.
-    square = shares.multiply(session, rough, rough, 2 * _ROUGH - FINE)
+    square = bilinear.multiply(session, rough, rough, 2 * _ROUGH - FINE)
     error = shares.subtract(
-        _constant(session, 1.0, FINE, filled), shares.multiply(session, filled, square, FINE)
+        _constant(session, 1.0, FINE, filled), bilinear.multiply(session, filled, square, FINE)
     )
-    change = shares.multiply(session, rough, error, _ROUGH + 1)
+    change = bilinear.multiply(session, rough, error, _ROUGH + 1)
     return power, tuple(
         (y << (FINE - _ROUGH)) + more for y, more in zip(rough, change, strict=True)
     )

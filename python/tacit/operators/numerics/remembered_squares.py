@@ -43,7 +43,7 @@ from tacit.operators.numerics.digits import times_public as by_word
 from tacit.operators.numerics.inverse_roots import InverseRoots, inverse_roots
 from tacit.operators.numerics.remembered_softmax import is_whole, seen_as
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear
 from tacit.storage_cache import geometry
 from tacit.tensor import SecretTensor
 
@@ -437,7 +437,7 @@ def _by_rows(x: SecretTensor, roots: Roots) -> SecretTensor:
     rows, by = _rows(x, dims), roots.inverse
     drop, scale = fixed.of_product(x._scale, by._scale, session.scale)
     # A matrix product masks each inverse root once.
-    parts = shares.matmul(
+    parts = bilinear.matmul(
         session,
         tuple(part.unsqueeze(2) for part in rows._parts),
         tuple(part.unsqueeze(2) for part in by._parts),

@@ -21,7 +21,7 @@ from tacit.operators.numerics.approximation.quotients import flipped
 from tacit.operators.numerics.approximation.series import RESULT, evaluate, plus
 from tacit.operators.numerics.compare_words import less
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 
 #: Bits of magnitudes of whole words (int64). Truncation takes one bit less.
@@ -195,7 +195,7 @@ def _of_magnitudes(session: Session, x: Parts, y: Parts, bits: int, small: Parts
             continue
         estimate = _partial_quotient(session, x, inverse, chosen[first:], fine, bound)
         quotient = shares.add(quotient, estimate)
-        x = shares.subtract(x, shares.multiply(session, estimate, y, 0))
+        x = shares.subtract(x, bilinear.multiply(session, estimate, y, 0))
     return shares.add(quotient, _lacking(session, x, y))
 
 
@@ -209,14 +209,15 @@ def _inverse(session: Session, filled: Normal) -> Parts:
 
     The result is never too large, and too small by at most 2^−25."""
     bits = fixed.RANGE - 32
-    word = shares.multiply(session, *filled.factors, _FILLED - bits)
+    word = bilinear.multiply(session, *filled.factors, _FILLED - bits)
     total = evaluate(session, argument(session, word, bits, 0.5), coefficients.RECIPROCAL)
     rough = shares.truncate(session, total, RESULT - _ROUGH)
     one = shares.trivial(session, torch.tensor(1 << (bits + _ROUGH)))
     error = shares.subtract(
-        tuple(part.expand(word[0].shape) for part in one), shares.multiply(session, word, rough, 0)
+        tuple(part.expand(word[0].shape) for part in one),
+        bilinear.multiply(session, word, rough, 0),
     )
-    change = shares.multiply(session, error, rough, bits + 2 * _ROUGH - _FINE)
+    change = bilinear.multiply(session, error, rough, bits + 2 * _ROUGH - _FINE)
     return tuple(
         (part << (_FINE - _ROUGH)) + more - less_by
         for part, more, less_by in zip(
@@ -249,7 +250,7 @@ def _partial_quotient(
 
     ``chosen`` holds the last classes. The result is 0 for divisors of other classes."""
     drop = max(0, bound - _TAKEN)
-    product = shares.multiply(session, _dropped(session, x, drop, bound == WHOLE), inverse, 0)
+    product = bilinear.multiply(session, _dropped(session, x, drop, bound == WHOLE), inverse, 0)
     groups: dict[int, list[tuple[Parts, Parts]]] = {}
     for number, of in enumerate(chosen, len(_BOUNDS) - len(chosen)):
         # x / divisor = product·2^zeros / 2^(_FINE + _FILLED − drop). As many bits are dropped last
@@ -262,8 +263,8 @@ def _partial_quotient(
     found = [tuple(-sum(parts) for parts in zip(*chosen, strict=True))]
     for last, pairs in groups.items():
         classes, words = (shares.stacked(*side) for side in zip(*pairs, strict=True))
-        words = tuple(part.sum(0) for part in shares.multiply(session, classes, words, 0))
-        found.append(shares.multiply(session, words, fine, last))
+        words = tuple(part.sum(0) for part in bilinear.multiply(session, classes, words, 0))
+        found.append(bilinear.multiply(session, words, fine, last))
     return tuple(torch.stack(parts).sum(0) for parts in zip(*found, strict=True))
 
 

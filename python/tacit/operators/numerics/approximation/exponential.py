@@ -13,7 +13,7 @@ from tacit.operators.numerics.approximation.normal import number, power_of_two
 from tacit.operators.numerics.approximation.quotients import as_result
 from tacit.operators.numerics.approximation.series import ARGUMENT, RESULT, constant, evaluate, plus
 from tacit.sessions import Session
-from tacit.sharings import ranges, shares
+from tacit.sharings import bilinear, ranges, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -58,7 +58,7 @@ def exp(x: SecretTensor, *, base: float = math.e) -> SecretTensor:
     mantissa_bits = 61 - 1 - ENCODED
     total = evaluate(session, rest, fit_of(session, "exp").series)
     mantissa = shares.truncate(session, total, RESULT - mantissa_bits)
-    return as_result(x, shares.multiply(session, mantissa, power, mantissa_bits + 1), scale)
+    return as_result(x, bilinear.multiply(session, mantissa, power, mantissa_bits + 1), scale)
 
 
 def exp_below_zero(x: SecretTensor) -> SecretTensor:
@@ -81,7 +81,7 @@ def exp_below_zero(x: SecretTensor) -> SecretTensor:
     total = evaluate(session, plus(session, above, -1.0, ARGUMENT), series, zero_at_start=True)
     root = shares.truncate(session, total, RESULT - _ROOT)
     return as_result(
-        x, shares.multiply(session, root, root, 2 * _ROOT - session.scale.bits), session.scale
+        x, bilinear.multiply(session, root, root, 2 * _ROOT - session.scale.bits), session.scale
     )
 
 

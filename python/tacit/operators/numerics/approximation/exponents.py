@@ -14,7 +14,7 @@ from tacit.operators.numerics.approximation.fits import FITS, USUAL
 from tacit.operators.numerics.approximation.normal import argument, number, power_of_two
 from tacit.operators.numerics.approximation.series import RESULT, constant, evaluate
 from tacit.sessions import Session
-from tacit.sharings import ranges, shares
+from tacit.sharings import bilinear, ranges, shares
 from tacit.sharings.shares import Parts
 
 #: Binary places of an exponent, which is below 2^PLACES.
@@ -56,7 +56,7 @@ def moved(session: Session, x: Parts, exponent: Parts, down: int) -> Parts:
     places = shares.unstacked(shares.bit_to_ring(session, shares.stacked(*low)))
     power = power_of_two(session, places)
     shape = torch.broadcast_shapes(x[0].shape, exponent[0].shape)  # type: ignore[no-untyped-call]
-    x = shares.multiply(session, _spread(x, shape), _spread(power, shape), 0)
+    x = bilinear.multiply(session, _spread(x, shape), _spread(power, shape), 0)
     chosen, candidates = [], []
     for at, bits in enumerate(_one_of(session, high)):
         shift = (at << _LOW) - down
@@ -92,11 +92,11 @@ def reciprocal(session: Session, x: Parts, bits: int) -> Parts:
     total = evaluate(session, argument(session, x, bits, 0.5), FITS["reciprocal"][USUAL].series)
     rough = shares.truncate(session, total, RESULT - _ROUGH)
     # A Newton step: y + y·(1 − x·y).
-    product = shares.multiply(session, x, rough, _ROUGH)
+    product = bilinear.multiply(session, x, rough, _ROUGH)
     error = tuple(
         one - part for one, part in zip(constant(session, 1.0, bits), product, strict=True)
     )
-    change = shares.multiply(session, rough, error, _ROUGH)
+    change = bilinear.multiply(session, rough, error, _ROUGH)
     return tuple((y << (bits - _ROUGH)) + more for y, more in zip(rough, change, strict=True))
 
 

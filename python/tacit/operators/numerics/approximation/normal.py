@@ -13,7 +13,7 @@ import torch
 from tacit import fixed
 from tacit.operators.numerics.approximation.series import ARGUMENT, plus
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 
 #: Bits that normalised numbers fill by default: all bits of encoded words.
@@ -44,7 +44,9 @@ class Normal:
 
         The result has ARGUMENT fraction bits."""
         x, power = self.factors
-        product = shares.multiply(session, _steeper(x, low), power, self.width + _SLOPE - ARGUMENT)
+        product = bilinear.multiply(
+            session, _steeper(x, low), power, self.width + _SLOPE - ARGUMENT
+        )
         return _lower(session, product, low)
 
 
@@ -80,7 +82,7 @@ def normal(session: Session, x: Parts, *, width: int = WIDTH, even: bool = False
     x = shares.add(x, one)
     power = power_of_two(session, places[even:])
     if even:
-        x = shares.multiply(session, x, power, 0)
+        x = bilinear.multiply(session, x, power, 0)
     return Normal(width, (x, power), power, digits, places)
 
 
@@ -93,7 +95,7 @@ def power_of_two(session: Session, places: Sequence[Parts]) -> Parts:
         tuple(part * ((1 << (1 << place)) - 1) + unit for part, unit in zip(bit, one, strict=True))
         for place, bit in enumerate(places)
     ]
-    return shares.product(session, shares.stacked(*factors))
+    return bilinear.product(session, shares.stacked(*factors))
 
 
 def number(places: Sequence[Parts]) -> Parts:
@@ -107,8 +109,8 @@ def number(places: Sequence[Parts]) -> Parts:
 def product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
     """Computes x·y / 2^drop; a negative ``drop`` shifts up."""
     if drop >= 0:
-        return shares.multiply(session, x, y, drop)
-    return tuple(part << -drop for part in shares.multiply(session, x, y, 0))
+        return bilinear.multiply(session, x, y, drop)
+    return tuple(part << -drop for part in bilinear.multiply(session, x, y, 0))
 
 
 def rescaled_by(session: Session, x: Parts, drop: int) -> Parts:

@@ -26,7 +26,7 @@ from tacit.operators.numerics.approximation.normal import (
 )
 from tacit.operators.numerics.approximation.series import RESULT, evaluate
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -116,7 +116,7 @@ def divide(x: SecretTensor, y: SecretTensor, *, bounded: bool = False) -> Secret
     scale = session.scale if bounded else fixed.DEFAULT
     filled, inverse = inverted(session, y, DIVISOR, bounded, FITS["reciprocal"][USUAL])
     shape = torch.broadcast_shapes(x.shape, y.shape)  # type: ignore[no-untyped-call]
-    raw = shares.multiply(session, _spread(x._parts, shape), _spread(inverse, shape), 0)
+    raw = bilinear.multiply(session, _spread(x._parts, shape), _spread(inverse, shape), 0)
     quotient = raised(session, raw, filled, scale, bounded)
     return rescaled(as_result(x, quotient, scale), session.scale)
 
@@ -140,7 +140,7 @@ def raised(session: Session, x: Parts, filled: Normal, scale: Scale, bounded: bo
         large = _limited(session, large, _limits(session, fine, shape))
     large = rescaled_by(session, large, drop - 32)
     total = shares.add(large, shares.add(*others))
-    return shares.multiply(session, total, _spread(power_of_two(session, fine), shape), 15)
+    return bilinear.multiply(session, total, _spread(power_of_two(session, fine), shape), 15)
 
 
 def _limits(session: Session, fine: list[Parts], shape: torch.Size) -> Parts:
@@ -196,7 +196,7 @@ def sqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None)
     session, scale = x._session, scale or x._session.scale
     bits = fixed.beside_root(x._scale)
     root = _inverse_root(session, x._parts, x._scale, bits, fit)
-    parts = shares.multiply(session, x._parts, root, x._scale.bits + bits - scale.bits)
+    parts = bilinear.multiply(session, x._parts, root, x._scale.bits + bits - scale.bits)
     return as_result(x, parts, scale)
 
 

@@ -19,7 +19,7 @@ from tacit.operators.numerics.approximation.normal import product
 from tacit.operators.numerics.approximation.quotients import as_result
 from tacit.operators.numerics.approximation.series import ARGUMENT, RESULT, constant, evaluate, plus
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -74,7 +74,7 @@ def _squared(session: Session, x: Parts, bits: int, cutoff: float) -> Parts:
     # The square times 2/cutoff² is below 2^61. One factor of the square includes 2/cutoff², so that
     # nothing is rounded twice.
     raised = tuple(part * fixed.word(1.0 / cutoff**2, _SQUARE) for part in x)
-    argument = shares.multiply(session, x, raised, 2 * bits + _SQUARE - 1 - ARGUMENT)
+    argument = bilinear.multiply(session, x, raised, 2 * bits + _SQUARE - 1 - ARGUMENT)
     return plus(session, argument, -1.0, ARGUMENT)
 
 

@@ -10,7 +10,7 @@ from tacit.operators.numerics.approximation.normal import product
 from tacit.operators.numerics.approximation.quotients import as_result, divide, flipped, magnitude
 from tacit.operators.numerics.approximation.series import ARGUMENT, RESULT, constant, evaluate, plus
 from tacit.sessions import Session
-from tacit.sharings import ranges, shares
+from tacit.sharings import bilinear, ranges, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -76,7 +76,7 @@ def _of_turns(x: SecretTensor, ahead: float) -> SecretTensor:
 def _odd(session: Session, x: Parts, bits: int, series: tuple[float, ...], scale: Scale) -> Parts:
     """Computes x·q(x²) for |x| ≤ 1 of at most ARGUMENT fraction bits."""
     # One bit less is dropped, which doubles the square.
-    square = shares.multiply(session, x, x, 2 * bits - ARGUMENT - 1)
+    square = bilinear.multiply(session, x, x, 2 * bits - ARGUMENT - 1)
     square = plus(session, square, -1.0, ARGUMENT)
     factor = shares.truncate(session, evaluate(session, square, series), RESULT - _SERIES)
     return product(session, x, factor, bits + _SERIES - scale.bits)

@@ -16,7 +16,7 @@ from tacit.operators.numerics.approximation.exponents import (
 )
 from tacit.operators.numerics.approximation.normal import rescaled_by
 from tacit.operators.numerics.approximation.quotients import as_result, flipped
-from tacit.sharings import shares
+from tacit.sharings import bilinear, shares
 from tacit.tensor import SecretTensor
 
 #: Fraction bits of dividend and divisor when they are divided, and of the quotient.
@@ -46,9 +46,9 @@ def divide_wide(x: SecretTensor, y: SecretTensor) -> SecretTensor:
     exponents, power = leading(session, sizes, RANGE)
     size, divisor = shares.unstacked(sizes)
     sizes = shares.stacked(size, shares.add(divisor, one))
-    filled = rescaled_by(session, shares.multiply(session, sizes, power, 0), RANGE - _BITS)
+    filled = rescaled_by(session, bilinear.multiply(session, sizes, power, 0), RANGE - _BITS)
     dividend, by = shares.unstacked(filled)
-    quotient = shares.multiply(session, dividend, reciprocal(session, by, _BITS), _BITS)
+    quotient = bilinear.multiply(session, dividend, reciprocal(session, by, _BITS), _BITS)
     up, down = shares.unstacked(exponents)
     # The greatest exponent keeps a word in range.
     most = RANGE - 2 - scale.bits

@@ -1,0 +1,35 @@
+"""What servers tell clients of a round that has no result, and of submissions that do not count."""
+
+from tacit.federated.rounds.round_state import Outcome
+from tacit.federated.rounds.steps import SERVERS_ROOT, TOO_LONG
+
+#: The reason that clients hear if a round with noise has no result.
+UNCOUNTED = "too few clients count in this round"
+
+#: The reason if a round has no result because a server deviated.
+DISAGREEMENT = "the servers came to different results"
+
+#: Explains to a client why its submission does not count, by the reason in the reports. A reason
+#: that a user's own step gives is passed on as it is.
+EXPLANATIONS = {
+    TOO_LONG: (
+        "its norm is above the bound, or above the part of it that its weight allows, or its "
+        "weight is not from 0 to 1 (or a server deviates)"
+    )
+}
+
+#: The reason for a client that still waits for a round from before its servers were restarted.
+STARTED_AGAIN = (
+    "the servers have started again since this round; its result, if it ended, is in the model "
+    "of the next round: join that one"
+)
+
+
+def refusals_of(outcome: Outcome | None) -> dict[int, str]:
+    """Returns by client why its submission does not count, in the words that it hears."""
+    return {
+        client: f"what this client handed in was refused and does not count: "
+        f"{EXPLANATIONS.get(reason, reason)}"
+        for client, reason in ({} if outcome is None else outcome.refused).items()
+        if client != SERVERS_ROOT
+    }
