@@ -168,7 +168,7 @@ def test_a_wheel_is_installed_in_an_empty_environment(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob(f"tacit_mpc-*manylinux_2_28_{os.uname().machine}.whl")
     with zipfile.ZipFile(wheel) as files:
         (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
-        check(email.message_from_bytes(files.read(metadata)))
+        check(email.message_from_string(files.read(metadata).decode()))
         assert {"tacit/py.typed", "tacit/_core.abi3.so", "tacit/_core.pyi"} <= set(files.namelist())
     # The versions of the lock file are in the local cache.
     pinned = ran(
