@@ -182,7 +182,7 @@ OPERATORS = [
         "searching",
         "indexing",
         "normalization",
-        "products",
+        "prod",
         "softmax",
     ],
     ["attention", "batch_norm", "embedding_bag", "scatter_reduce_kernels"],

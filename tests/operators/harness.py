@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo import core
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -16,7 +17,8 @@ import tacit
 
 # PyTorch looks for the running unittest.TestCase with every list of samples. There is none, and the
 # search through the stack and all modules takes longer than the operator.
-common_utils.extract_test_fn = lambda: None
+for module in (common_utils, core):
+    module.extract_test_fn = lambda: None
 
 #: Samples of each operator that are tested.
 SAMPLES = 12

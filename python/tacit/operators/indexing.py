@@ -1,7 +1,8 @@
-"""Reading and writing elements at public and secret indices.
+"""Indexing: ``gather``, ``index_select``, ``take``, ``masked_select``, ``embedding``, ``one_hot``.
 
-Public indices use PyTorch's own operator on each component. Secret indices become one-hot vectors
-(``selection``). If a secret index is out of range, zeros are read and nothing is written.
+Indices are public or secret. Public indices use PyTorch's own operator on each component. Secret
+indices become one-hot vectors (``selection``). If a secret index is out of range, zeros are read
+and nothing is written.
 """
 
 from collections.abc import Sequence

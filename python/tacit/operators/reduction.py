@@ -1,4 +1,4 @@
-"""Sums, means, variances, and tests of any or all elements, along dimensions.
+"""Reductions along dimensions: ``sum``, ``mean``, ``var``, ``std``, ``any`` and ``all``.
 
 Sums are local. A mean takes one truncated product in addition.
 """
@@ -163,18 +163,6 @@ def mean_of_squares(
     squares = bmm(deviations.like(rows), deviations.like(tuple(part.mT for part in rows)))
     shape = reduced(whole, dims, keepdim)
     return squares.like(tuple(part.reshape(shape) for part in squares._parts))
-
-
-@implements(aten.cumsum.default)
-def cumsum(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """Returns prefix sums along a dimension. No interaction; at most two rounds for booleans."""
-    own = x.dtype if x.dtype.is_floating_point else torch.int64
-    x = as_words(x)
-    if x._session.is_plain and own.is_floating_point:
-        ranges.check_sum(x._session, x._parts[0], lambda words: words.cumsum(dim))
-    checks.hold_summands(x._session, x._parts, x.shape[dim] if x.dim() else 1)
-    result = x.like(tuple(part.cumsum(dim) for part in x._parts), dtype=own)
-    return result if dtype is None else to_copy(result, dtype=dtype)
 
 
 @implements(aten.trace.default)

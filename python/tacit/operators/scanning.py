@@ -1,26 +1,38 @@
-"""Scans along a dimension: prefix maxima, and lengths of runs.
+"""Scans along a dimension: ``cumsum``, ``cummax``, ``cummin``, and ``mode`` by lengths of runs.
 
-Cumulative sums are in :mod:`tacit.operators.reduction`, cumulative products in
-:mod:`tacit.operators.products`.
-
-Scans work by doubling, in log2(n) levels. After each level a place covers twice as many places
+``cumprod`` is in :mod:`tacit.operators.prod`. Prefix sums are local. The other scans work by
+doubling, in log2(n) levels. After each level a place covers twice as many places
 before it.
 """
 
 import torch
 
+from tacit import checks
 from tacit.fixed import WHOLE, WORD
+from tacit.operators.conversion import to_copy
 from tacit.operators.dispatch.operands import as_words
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.extremum import tournament
 from tacit.operators.numerics.compare_words import less, opposite
 from tacit.operators.ordering import held_width, ordered, restored, sorted_width
 from tacit.sessions import Session
-from tacit.sharings import shares
+from tacit.sharings import ranges, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
+
+
+@implements(aten.cumsum.default)
+def cumsum(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> SecretTensor:
+    """Returns prefix sums along a dimension. No interaction; at most two rounds for booleans."""
+    own = x.dtype if x.dtype.is_floating_point else torch.int64
+    x = as_words(x)
+    if x._session.is_plain and own.is_floating_point:
+        ranges.check_sum(x._session, x._parts[0], lambda words: words.cumsum(dim))
+    checks.hold_summands(x._session, x._parts, x.shape[dim] if x.dim() else 1)
+    result = x.like(tuple(part.cumsum(dim) for part in x._parts), dtype=own)
+    return result if dtype is None else to_copy(result, dtype=dtype)
 
 
 @implements(aten.cummax.default)

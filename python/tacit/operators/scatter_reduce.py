@@ -25,7 +25,7 @@ from tacit.operators.dispatch.operands import (
 from tacit.operators.dispatch.scales import of_session
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.extremum import amax, amin
-from tacit.operators.products import product
+from tacit.operators.prod import product
 from tacit.operators.scatter_reduce_kernels import reducer
 from tacit.operators.selection import target
 from tacit.sharings import shares

@@ -18,7 +18,7 @@ from tacit.operators.dispatch.table import unsupported
 from tacit.operators.extremum import greatest
 from tacit.operators.numerics.approximation import divide
 from tacit.operators.numerics.compare_words import greater, of_difference, opposite
-from tacit.operators.products import product
+from tacit.operators.prod import product
 from tacit.operators.selection import added
 from tacit.sessions import Session
 from tacit.sharings import bilinear, shares

@@ -1,4 +1,4 @@
-"""Reading, adding and writing at secret indices, by one-hot vectors.
+"""Kernels that read, add and write at secret indices, by one-hot vectors, for ``indexing``.
 
 An index becomes one bit for each of its possible values (``one_hot_bits``). Its low bits are
 multiplied with each other in halves, so that a value takes one AND instead of a comparison. Another

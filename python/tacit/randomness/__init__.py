@@ -1,0 +1,1 @@
+"""Random numbers that no party knows: bits, distributions, and secret shuffles."""

@@ -1,0 +1,1 @@
+"""Sharings, and the protocol's operations on them: ``shares``, and products in ``bilinear``."""

@@ -1,0 +1,1 @@
+"""A round of federated learning: its settings, its steps, and what travels between them."""

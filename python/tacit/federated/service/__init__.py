@@ -1,0 +1,1 @@
+"""Servers and clients of a federation as processes: connections, files, and restarts."""

@@ -1,0 +1,1 @@
+"""How an operator of PyTorch reaches its implementation: the table, operands, and scales."""

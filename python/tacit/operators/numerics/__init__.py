@@ -1,0 +1,1 @@
+"""Methods behind several operators: approximations, bounds, comparisons, and sorting."""

@@ -1,4 +1,4 @@
-"""Products along dimensions, as trees of log2(n) levels.
+"""Products along dimensions, ``prod`` and ``cumprod``, as trees of log2(n) levels.
 
 Each intermediate product of neighbours must be in range, not only the last. One that is nearer to 0
 than a unit of the scale makes every product that contains it 0.
