@@ -31,7 +31,6 @@
 
 mod binary;
 mod checking;
-mod comparison;
 pub mod cost;
 mod guard;
 mod inputs;
@@ -40,6 +39,7 @@ mod rectify;
 mod rehearsal;
 mod residues;
 mod selection;
+mod sign;
 mod truncation;
 
 use crate::correlations::Demand;
@@ -323,11 +323,11 @@ impl Protocol for Additive {
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        comparison::sign(self, only(x), Compared::proved(width), 0)
+        sign::sign(self, only(x), Compared::proved(width), 0)
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        comparison::equal_zero(self, only(x), width)
+        sign::equal_zero(self, only(x), width)
     }
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {

@@ -42,7 +42,7 @@ pub(super) fn rectify(
 ) -> Result<Option<Tally>> {
     let compared = compared.with_guards(party.supply.guards());
     let (inspected, dropped) = compared.of_summands(party.channel.parties(), 0);
-    let left_out = super::comparison::sign(party, x, inspected, dropped)?.flipped(below);
+    let left_out = super::sign::sign(party, x, inspected, dropped)?.flipped(below);
     let guard = Guard::of(compared);
     let parameters = guard.map_or([0; 2], |guard| [guard.below, guard.reach].map(u64::from));
     party.channel.begin_of("bit product", x.len(), &parameters);
