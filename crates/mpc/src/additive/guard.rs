@@ -15,7 +15,7 @@
 //! appending 64 − g zeros below them. After the words of each tally come as many random sums of the
 //! words of all tallies, with public coins that are drawn only now. These sums are zero if all
 //! words are zero, and otherwise with probability 2^−48 at most. Whether the words of a tally are
-//! all zero is the AND of the propagate bits of all their spans ([`super::comparison`]).
+//! all zero is the AND of the propagate bits of all their spans ([`super::sign`]).
 //! **Rounds:** 11.
 //!
 //! **Simulation.** Nothing is opened for a guard: the selection has opened e, masked by a. Coins

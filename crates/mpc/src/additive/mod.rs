@@ -16,7 +16,7 @@
 //! **Rounds and bits:** see [`cost`]. No number of rounds depends on the number of parties.
 //!
 //! **Deviations from the papers.** Comparisons take their first two levels from correlated
-//! monomials ([`comparison`]): 5 rounds at width 64, where a tree over single bits has 7. Two
+//! monomials ([`sign`]): 5 rounds at width 64, where a tree over single bits has 7. Two
 //! parties truncate by opening one bit each ([`truncation`]). Operands that the caller names are
 //! masked and opened once. Every further product with them costs only the other operand
 //! ([`products`]).

@@ -119,7 +119,7 @@ impl Rehearsed {
         self.take(kind, n);
     }
 
-    /// Records the correlations of [`super::comparison`].
+    /// Records the correlations of [`super::sign`].
     fn leaves(&mut self, wanted: Wanted, width: usize, n: usize) -> Bits {
         let positions = if wanted == Wanted::Carry {
             width - 1
