@@ -1,7 +1,7 @@
 """The file with a server's part of a result that only clients may see.
 
 No server knows such a result, so none could compute it again. A server that is killed after the
-round has ended, and before its clients have the result, tells its part when it is started again.
+round has ended, and before the next one begins, tells its part when it is started again.
 
 A part is an additive share: it is uniformly random, and says nothing about the result without the
 part of another server. The file is removed once the next round begins, or once all rounds have
