@@ -80,6 +80,18 @@ def replace(path: Path, target: Path, what: str) -> None:
         raise setup_error(f"cannot write {what} {target}: {_reason(error, target)}") from None
 
 
+def remove(path: Path) -> None:
+    """Removes a file, if it exists.
+
+    Raises:
+        SetupError: the file cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise setup_error(f"cannot remove {path}: {cause(error)}") from None
+
+
 def adopt(path: str | Path, kind: str) -> None:
     """Adds a checksum to a text file of an earlier release, which has none.
 

@@ -213,7 +213,7 @@ class Killed:
 def test_a_result_that_no_server_knows_outlasts_a_server_that_is_killed_before_it_tells(
     tmp_path: Path, killed: int, is_last: bool
 ) -> None:
-    """The same clients, which still wait, get it when all servers are started again."""
+    """Clients that still wait get the result when all servers are restarted."""
     config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
     # Two of the servers wait that long for clients that have their parts already.
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 5"))

@@ -146,10 +146,7 @@ class Models:
         Raises:
             SetupError: it cannot be removed.
         """
-        try:
-            self.pending_path.unlink(missing_ok=True)
-        except OSError as error:
-            raise setup_error(f"cannot remove {self.pending_path}: {cause(error)}") from None
+        atomic_write.remove(self.pending_path)
 
 
 def to_bytes(kept: Kept, federation: str = "") -> bytes:

@@ -20,7 +20,6 @@ from tacit.errors import cause, setup_error
 #: The kind of the file, for its checksum.
 KIND = "part"
 
-
 #: Bytes of a value of a part.
 WORD_BYTES = 8
 
@@ -32,7 +31,7 @@ class Part(NamedTuple):
     """A server's part of a round's result."""
 
     round: int
-    #: The clients that may ask for it.
+    #: The clients that the server waits for, since they submitted.
     clients: list[int]
     #: By client, why its own submission was refused.
     refused: dict[int, str]
@@ -53,7 +52,7 @@ class Parts:
         self.kept = _read(path)
 
     def check_room(self, values: int) -> None:
-        """Checks that the disk has room for a part of so many values.
+        """Checks that the disk has room for the part of a round.
 
         Raises:
             SetupError: the disk is full.
@@ -90,10 +89,7 @@ class Parts:
         Raises:
             SetupError: it cannot be removed.
         """
-        try:
-            self.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise setup_error(f"cannot remove {self.path}: {cause(error)}") from None
+        atomic_write.remove(self.path)
         self.kept = None
 
 

@@ -293,10 +293,12 @@ class Server:
         told = terms.to_bytes()
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
-        if self._is_new and number > 1 and not self._tell_again(number, base):
-            # Clients that wait for that round would otherwise wait until this one is over, and miss
-            # it.
-            self._intake.tell(number - 1, None, STARTED_AGAIN)
+        if self._is_new and number > 1:
+            is_told = self._tell_again(number, base)
+            if not is_told:
+                # Clients that wait for that round would otherwise wait until this one is over, and
+                # miss it.
+                self._intake.tell(number - 1, None, STARTED_AGAIN)
         self._is_new = False
         self._latest.keep(number, base, self._account)
         self._parts.remove()
