@@ -81,13 +81,16 @@ def replace(path: Path, target: Path, what: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, if it exists.
+    """Removes a file, if it exists, and what a killed process has left beside it; durably.
 
     Raises:
         SetupError: the file cannot be removed.
     """
     try:
-        path.unlink(missing_ok=True)
+        for each in (path, path.with_name(path.name + UNFINISHED)):
+            if each.exists():
+                each.unlink()
+                make_lasting(path.parent)
     except OSError as error:
         raise setup_error(f"cannot remove {path}: {cause(error)}") from None
 

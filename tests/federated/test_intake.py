@@ -196,7 +196,44 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
         )
 
 
-class Killed:
+class KilledError(RuntimeError):
+    """What a killed server raises in these tests."""
+
+
+#: When a server is killed: before it has written its part, before the servers confirm the round,
+#: after that, and before it tells clients.
+MOMENTS = ["writing", "confirming", "counting", "telling"]
+
+
+def kill(server: Server, moment: str) -> None:
+    """Has a server killed at this moment of its next round."""
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KilledError
+
+    def killed_after(*given: Any) -> None:
+        pend(*given)
+        raise KilledError
+
+    def counting(*given: Any) -> None:
+        # The fourth is the number of rounds that have ended.
+        if len(given) == 4:
+            raise KilledError
+        keep(*given)
+
+    assert server._parts is not None
+    pend, keep = server._parts.pend, server._latest.keep
+    found: dict[str, tuple[object, str, Any]] = {
+        "writing": (server._parts, "pend", killed),
+        "confirming": (server._parts, "pend", killed_after),
+        "counting": (server._latest, "keep", counting),
+        "telling": (server, "_intake", Mute(server._intake)),
+    }
+    where, name, by = found[moment]
+    setattr(where, name, by)
+
+
+class Mute:
     """The intake of a server that is killed when it has a result to tell."""
 
     def __init__(self, intake: Any) -> None:
@@ -206,60 +243,191 @@ class Killed:
         return getattr(self._intake, name)
 
     def tell(self, *_: Any, **__: Any) -> None:
-        raise RuntimeError("killed")
+        raise KilledError
+
+
+class Sealed:
+    """Three clients in rounds whose result only clients may see."""
+
+    start, updates = torch.arange(5.0), torch.tensor([0.25, 0.5, 0.75])
+
+    def __init__(self, folder: Path, rest: str = "") -> None:
+        rules = f'norm = 4.0\nresult_to = "clients"\n{rest}'
+        self.config = written(folder, 3, rules=rules)
+        # Servers wait that long for clients that have their parts already.
+        self.config.write_text(self.config.read_text().replace("timeout = 20", "timeout = 5"))
+        self.clients = [Client(self.config, number) for number in range(3)]
+        self.pool = ThreadPoolExecutor(3)
+
+    def submit(self, number: int) -> None:
+        task = self.clients[number].join(LONG)
+        self.clients[number].submit(task.model + self.updates[number])
+
+    def submit_all(self) -> None:
+        list(self.pool.map(self.submit, range(3)))
+
+    def learn(self, number: int) -> torch.Tensor:
+        self.submit(number)
+        return self.clients[number].result(2 * LONG)
+
+    def killed(self, server: int, moment: str) -> None:
+        """Starts the servers, and waits until one of them was killed in a round."""
+
+        def until_killed(own: Server) -> Report:
+            own.agree_to_begin(9, [])
+            if own.number == server:
+                kill(own, moment)
+            return own.round(self.start)
+
+        Servers(self.config, until_killed).failed()
+
+    def started(self, rounds: int = 1) -> Servers:
+        """Starts the servers for so many rounds, even none."""
+
+        def work(server: Server) -> list[Report]:
+            server.agree_to_begin(9, [])
+            return [server.round(self.start) for _ in range(rounds)]
+
+        return Servers(self.config, work)
 
 
 @pytest.mark.parametrize(("killed", "is_last"), [(0, True), (2, False)])
-def test_a_result_that_no_server_knows_outlasts_a_server_that_is_killed_before_it_tells(
+def test_a_result_that_no_server_knows_outlasts_servers_that_are_killed_before_they_tell(
     tmp_path: Path, killed: int, is_last: bool
 ) -> None:
-    """Clients that still wait get the result when all servers are restarted."""
-    config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
-    # Two of the servers wait that long for clients that have their parts already.
-    config.write_text(config.read_text().replace("timeout = 20", "timeout = 5"))
-    start, updates = torch.arange(5.0), torch.tensor([0.25, 0.5])
-    clients = [Client(config, number) for number in range(2)]
+    """Clients that still wait get the result when all servers are restarted, even twice."""
+    world = Sealed(tmp_path)
+    waiting = [world.pool.submit(world.learn, number) for number in range(3)]
+    world.killed(killed, "telling")
+    assert not any(each.done() for each in waiting)
 
-    def one_round(number: int) -> torch.Tensor:
-        task = clients[number].join(LONG)
-        clients[number].submit(task.model + updates[number])
-        return clients[number].result(2 * LONG)
+    def again(server: Server) -> None:
+        kill(server, "telling")
+        server.agree_to_begin(9, [])
 
-    def until_killed(server: Server) -> Report:
-        if server.number == killed:
-            server._intake = Killed(server._intake)  # type: ignore[assignment]
-        return server.round(start)
+    Servers(world.config, again).failed()
+    assert not any(each.done() for each in waiting)
+    servers = world.started(0 if is_last else 1)
+    for each in waiting:
+        assert torch.allclose(each.result(LONG), world.start + 0.5, atol=1e-4)
+    if not is_last:
+        for model in world.pool.map(world.learn, range(3)):
+            assert torch.allclose(model, world.start + 1.0, atol=1e-4)
+    servers.ended()
+    assert not list(tmp_path.glob("*.part*"))
 
-    def again(server: Server) -> Report | None:
-        server.agree_to_begin(1 if is_last else 2, [])
-        return None if is_last else server.round(start)
 
-    with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(one_round, number) for number in range(2)]
-        for error in Servers(config, until_killed).failed():
-            # What the error refers to holds the server's intake.
-            error.__traceback__ = None
-        assert not any(each.done() for each in waiting)
-        assert len(list(tmp_path.glob("*.part"))) == 3
-        servers = Servers(config, again)
-        learned = [each.result(LONG) for each in waiting]
-        assert all(torch.allclose(model, start + 0.375, atol=1e-4) for model in learned)
-        if not is_last:
-            learned = list(pool.map(one_round, range(2)))
-            assert all(torch.allclose(model, start + 0.75, atol=1e-4) for model in learned)
-        servers.ended()
-    assert not list(tmp_path.glob("*.part"))
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_result_outlasts_a_server_that_is_killed_in_the_next_round(
+    tmp_path: Path, moment: str
+) -> None:
+    """Who waits for the first round gets its result, even after the second was interrupted.
+
+    Clients of the second round hear that it was interrupted, or get its result if it ended.
+    """
+    world = Sealed(tmp_path)
+
+    def until_killed(server: Server) -> None:
+        server.agree_to_begin(9, [])
+        server.round(world.start)
+        if server.number == 1:
+            kill(server, moment)
+        server.round(world.start)
+
+    servers = Servers(world.config, until_killed)
+    world.submit_all()
+    for client in world.clients[:2]:
+        assert torch.allclose(client.result(LONG), world.start + 0.5, atol=1e-4)
+    # Another program of the third client is in the second round, with the model of another client.
+    waiting, world.clients[2] = world.clients[2], Client(world.config, 2)
+    world.clients[2].take_up(world.start + 0.5, 1)
+    second = [world.pool.submit(world.learn, number) for number in range(3)]
+    servers.failed()
+    servers = world.started()
+    if moment == "telling":
+        learned = [each.result(LONG) for each in second]
+        with pytest.raises(RefusedError, match="no longer kept"):
+            waiting.result(LONG)
+        expected = world.start + 1.0
+    else:
+        for each in second:
+            with pytest.raises(
+                RefusedError, match=r"servers have started again|raised KilledError"
+            ):
+                each.result(LONG)
+        learned = [waiting.result(LONG)]
+        expected = world.start + 0.5
+    for model in learned:
+        assert torch.allclose(model, expected, atol=1e-4)
+    for model in world.pool.map(world.learn, range(3)):
+        assert torch.allclose(model, expected + 0.5, atol=1e-4)
+    servers.ended()
+
+
+@pytest.mark.parametrize("lost", ["one", "another run's"])
+def test_a_part_that_is_lost_is_named_and_no_other_is_told(
+    tmp_path: Path, lost: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = Sealed(tmp_path)
+    waiting = [world.pool.submit(world.learn, number) for number in range(3)]
+    world.killed(0, "telling")
+    path = tmp_path / "server-1.part.next"
+    if lost == "one":
+        path.unlink()
+        told = "the result of round 1 do not get it: server 1 does not have its part any more"
+    else:
+        parts = Parts(tmp_path / "server-1.part")
+        assert parts.pending is not None
+        parts.pend(parts.pending._replace(tag="0" * 64))
+        told = "the servers' parts are of different rounds of that number"
+    servers = world.started()
+    for each in waiting:
+        with pytest.raises(RefusedError, match=r"has lost its part .*take_up\(model, 1\)"):
+            each.result(LONG)
+    assert told in caplog.text
+    # No client has the result, so they do as the error says.
+    for client in world.clients:
+        client.take_up(world.start, 1)
+    for model in world.pool.map(world.learn, range(3)):
+        assert torch.allclose(model, world.start + 0.5, atol=1e-4)
+    servers.ended()
+
+
+def test_a_result_with_noise_is_told_again_and_the_budget_spent_once(tmp_path: Path) -> None:
+    noise = 'noise = "pairs"\nsigma = 2.0\ndivisor = 3.0\n[privacy]\nbudget = 1e9'
+    world = Sealed(tmp_path, noise)
+    waiting = [world.pool.submit(world.learn, number) for number in range(3)]
+    world.killed(1, "telling")
+    servers = world.started(0)
+    learned = [each.result(LONG) for each in waiting]
+    assert torch.equal(learned[0], learned[1])
+    assert torch.equal(learned[0], learned[2])
+    assert not torch.allclose(learned[0], world.start, atol=1e-4)
+    servers.ended()
+    assert known_of(tmp_path, 0) == "1 1 1 1 1"
 
 
 def test_a_disk_without_room_for_a_part_is_found_before_clients_are_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
+    """Clients that ask a little later still get the result of the round before."""
+    world = Sealed(tmp_path)
+    submitting = [world.pool.submit(world.submit, number) for number in range(3)]
+    world.killed(0, "telling")
+    assert all(each.result() is None for each in submitting)
+
+    def later(client: Client) -> torch.Tensor:
+        time.sleep(3.0)
+        return client.result(10.0)
+
     usage = shutil.disk_usage
     monkeypatch.setattr(
         "tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=47)
     )
-    failed = Servers(config, lambda server: server.round(torch.zeros(5))).failed()
+    asking = [world.pool.submit(later, client) for client in world.clients]
+    failed = world.started().failed()
+    for each in asking:
+        assert torch.allclose(each.result(), world.start + 0.5, atol=1e-4)
     assert all(
         re.search(r"cannot write the result of the next round to .*server-.\.part", str(error))
         for error in failed
@@ -270,12 +438,14 @@ def test_a_disk_without_room_for_a_part_is_found_before_clients_are_asked(
 def test_a_damaged_part_is_refused_and_can_be_removed(tmp_path: Path, damage: str) -> None:
     config = written(tmp_path, 2, rules='result_to = "clients"')
     path = tmp_path / "server-0.part"
-    part = Part(3, [0, 1], {1: "late"}, np.arange(64, dtype=np.uint8))
-    Parts(path).keep(part)
+    part = Part(3, "a tag", [0, 1], {1: "late"}, np.arange(64, dtype=np.uint8))
+    parts = Parts(path)
+    parts.pend(part)
+    parts.begin(3)
     assert path.stat().st_mode & 0o077 == 0
-    kept = Parts(path).kept
+    kept = Parts(path).of(3)
     assert kept is not None
-    assert kept[:3] == part[:3]
+    assert kept[:4] == part[:4]
     assert np.array_equal(kept.content, part.content)
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -286,7 +456,41 @@ def test_a_damaged_part_is_refused_and_can_be_removed(tmp_path: Path, damage: st
     ):
         pass
     path.unlink()
-    assert Parts(path).kept is None
+    assert Parts(path).of(3) is None
+
+
+def test_only_the_part_of_the_clients_model_stays(tmp_path: Path) -> None:
+    path = tmp_path / "server-0.part"
+    parts = Parts(path)
+
+    def pend(number: int) -> None:
+        parts.pend(Part(number, "a tag", [0], {}, np.arange(8, dtype=np.uint8)))
+
+    def kept() -> list[int]:
+        again = Parts(path)
+        return [number for number in range(9) if again.of(number) is not None]
+
+    pend(1)
+    assert kept() == [1]
+    parts.begin(1)
+    pend(2)
+    assert kept() == [1, 2]
+    # Not all servers had counted round 2.
+    parts.begin(1)
+    assert kept() == [1]
+    pend(3)
+    parts.begin(3)
+    assert kept() == [3]
+    # A process was killed while it wrote.
+    unfinished = tmp_path / "server-0.part.next.new"
+    unfinished.write_bytes(b"half")
+    # A model without a part, as after a restored file.
+    parts.begin(0)
+    assert kept() == []
+    assert not list(tmp_path.iterdir())
+    pend(4)
+    parts.remove()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

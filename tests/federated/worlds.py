@@ -93,6 +93,9 @@ class Servers:
             thread.join(LONG)
             assert not thread.is_alive()
         assert all(isinstance(found, Exception) for found in self.found)
+        for error in self.found:
+            # They hold the server's intake, which otherwise ends with the server's process.
+            error.__traceback__ = error.__context__ = error.__cause__ = None
         return self.found
 
     def ended(self) -> list[Report]:

@@ -2,7 +2,7 @@
 
 use super::round::{Gathered, Round, Terms};
 use super::serving::serve;
-use super::state::{Content, IntakeState, Refused, State};
+use super::state::{Content, Ended, IntakeState, Refused, State};
 use super::ticket::Tickets;
 use super::{Federation, KEEPER, MOST_CLIENTS, SERVERS, certificates};
 use crate::certificates::Identity;
@@ -11,7 +11,7 @@ use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::Listener;
 use crate::tcp::tls;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
@@ -220,6 +220,9 @@ impl Intake {
     /// client whose own submission was refused learns why from `own`; no client learns that of
     /// another.
     ///
+    /// Replaces the outcome of an earlier round. An earlier content stays beside an outcome that
+    /// has none: it is still the latest that clients can have.
+    ///
     /// # Errors
     /// `Misuse` for content that is too large.
     pub fn tell(
@@ -248,15 +251,23 @@ impl Intake {
             }
         });
         let mut state = self.shared.state();
-        (state.outcome, state.own) = (Some((round, hashed)), own);
-        state.told.clear();
+        let is_content = hashed.is_ok();
+        state
+            .ended
+            .retain(|earlier| earlier.outcome.is_ok() && !is_content && earlier.round < round);
+        state.ended.push(Ended {
+            round,
+            outcome: hashed,
+            own,
+            told: BTreeSet::new(),
+        });
         drop(state);
         self.shared.notify();
         Ok(())
     }
 
-    /// Waits at most `most` until these clients know the outcome of the last round. A server that
-    /// closes its intake earlier would leave them without it.
+    /// Waits at most `most` until these clients know the outcome of the last round, if there is
+    /// one. A server that closes its intake earlier would leave them without it.
     ///
     /// # Errors
     /// `Interrupted` by the user.
@@ -265,7 +276,10 @@ impl Intake {
         let until = Instant::now() + most;
         while Instant::now() < until && !is_interrupted() {
             let look = until.min(Instant::now() + LOOK);
-            let all = |state: &mut State| clients.iter().all(|client| state.told.contains(client));
+            let all = |state: &mut State| {
+                let last = state.ended.last();
+                last.is_none_or(|ended| clients.iter().all(|client| ended.told.contains(client)))
+            };
             if self
                 .shared
                 .wait(look, |state| all(state).then_some(()))

@@ -3,7 +3,7 @@
 use super::rate_floor::{LEAST, RateFloor, TooSlow, WINDOW};
 use super::round::{Answer, Round, Submission};
 use super::socket::{PATIENCE, SILENCE, Socket};
-use super::state::{IntakeState, State};
+use super::state::{Ended, IntakeState, State};
 use super::statement::{Committing, Hash, Piece, SALT, Statement, is_signed};
 use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
@@ -234,20 +234,24 @@ fn tell(
     wanted: bool,
 ) -> Result<(), End> {
     let found = intake.wait(Instant::now() + PATIENCE, |state| {
-        let (told, outcome) = state.outcome.as_ref()?;
-        let own = state.own.get(&client).cloned().unwrap_or_default();
-        (*told >= round).then(|| (*told, outcome.clone(), own))
+        let latest = state.ended.last()?.round;
+        let ended = state.ended.iter().find(|ended| ended.round == round);
+        let own = |ended: &Ended| ended.own.get(&client).cloned().unwrap_or_default();
+        match ended.map(|ended| (ended.outcome.clone(), own(ended))) {
+            None if latest < round => None,
+            found => Some(found.ok_or(latest)),
+        }
     });
-    let Some((told, outcome, own)) = found else {
+    let Some(found) = found else {
         return Ok(Reply::NotYet.write(stream)?);
     };
-    if told > round {
-        return Err(End::Refused(format!(
-            "round {round} is over and its result is no longer kept; round {told} is the latest"
-        )));
-    }
+    let (outcome, own) = found.map_err(|latest| {
+        End::Refused(format!(
+            "round {round} is over and its result is no longer kept; round {latest} is the latest"
+        ))
+    })?;
     let content = outcome.map_err(|reason| {
-        is_told(intake, client);
+        is_told(intake, client, round);
         End::Refused(if own.is_empty() {
             reason
         } else {
@@ -271,12 +275,16 @@ fn tell(
         stream.write_all(&content.bytes)?;
     }
     stream.flush()?;
-    is_told(intake, client);
+    is_told(intake, client, round);
     Ok(())
 }
 
-fn is_told(intake: &IntakeState, client: usize) {
-    intake.state().told.insert(client);
+fn is_told(intake: &IntakeState, client: usize, round: u64) {
+    let mut state = intake.state();
+    if let Some(ended) = state.ended.iter_mut().find(|ended| ended.round == round) {
+        ended.told.insert(client);
+    }
+    drop(state);
     intake.notify();
 }
 

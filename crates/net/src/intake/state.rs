@@ -49,13 +49,9 @@ pub(super) struct State {
     pub(super) round: Option<(Round, Hash)>,
     /// Clients that joined the latest round that ended and were not whole in it.
     pub(super) missing: Vec<usize>,
-    /// Outcome of the latest round that is over.
-    pub(super) outcome: Option<(u64, Outcome)>,
-    /// Clients whose submissions were refused in it, and why; each client learns only its own
-    /// reason.
-    pub(super) own: BTreeMap<usize, String>,
-    /// Clients that have received the outcome.
-    pub(super) told: BTreeSet<usize>,
+    /// Outcomes that clients can ask for: that of the latest round that is over, and the latest
+    /// content, if a round without content came after it.
+    pub(super) ended: Vec<Ended>,
     /// Highest number of a round so far.
     pub(super) latest: u64,
     pub(super) refused: BTreeMap<Refused, u64>,
@@ -71,6 +67,17 @@ pub(super) struct State {
     next_socket: u64,
     strangers: usize,
     present: HashMap<usize, usize>,
+}
+
+/// A round that is over.
+pub(super) struct Ended {
+    pub(super) round: u64,
+    pub(super) outcome: Outcome,
+    /// Clients whose submissions were refused in it, and why; each client learns only its own
+    /// reason.
+    pub(super) own: BTreeMap<usize, String>,
+    /// Clients that have received the outcome.
+    pub(super) told: BTreeSet<usize>,
 }
 
 /// Outcome of a round, or why there is none.

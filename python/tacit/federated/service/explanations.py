@@ -25,6 +25,15 @@ STARTED_AGAIN = (
 )
 
 
+def lost(number: int) -> str:
+    """Returns the reason for a client that waits for a result of which a server lost its part."""
+    return (
+        "a server that was started again has lost its part of the result: "
+        f"take_up(model, {number}) it from a client that has it; if none has, all clients take_up "
+        f"the model that they had before, as that of round {number}"
+    )
+
+
 def refusals_of(outcome: Outcome | None) -> dict[int, str]:
     """Returns by client why its submission does not count, in the words that it hears."""
     return {

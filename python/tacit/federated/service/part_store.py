@@ -1,11 +1,16 @@
-"""The file with a server's part of a result that only clients may see.
+"""The files with a server's part of a result that only clients may see.
 
-No server knows such a result, so none could compute it again. A server that is killed after the
-round has ended, and before the next one begins, tells its part when it is started again.
+No server knows such a result, so none could compute it again. A server that is killed before all
+clients have it tells its part when it is started again.
+
+A server writes the part of a round next to the file first (``.next``). Then the servers confirm the
+round to each other, and only then do clients hear of it. When the next round begins, the servers
+agree which round made the clients' model. The part of that round is kept, and replaces the file.
+Every other part is removed. So all three servers have the part of that round, whenever they are
+killed. They remove it when all rounds have ended in order.
 
 A part is an additive share: it is uniformly random, and says nothing about the result without the
-part of another server. The file is removed once the next round begins, or once all rounds have
-ended.
+part of another server.
 """
 
 import json
@@ -16,6 +21,7 @@ import numpy as np
 
 from tacit import atomic_write, checksums
 from tacit.errors import cause, setup_error
+from tacit.federated.service.model_store import NEXT
 
 #: The kind of the file, for its checksum.
 KIND = "part"
@@ -31,6 +37,9 @@ class Part(NamedTuple):
     """A server's part of a round's result."""
 
     round: int
+    #: Random, and the same at all three servers: parts of other rounds have another one, even if
+    #: the rounds have the same number.
+    tag: str
     #: The clients that the server waits for, since they submitted.
     clients: list[int]
     #: By client, why its own submission was refused.
@@ -38,36 +47,62 @@ class Part(NamedTuple):
     #: The part itself; empty at the server that has none.
     content: Bytes
 
+    def announcement(self) -> bytes:
+        """Returns what all three servers must announce alike, so that they tell their parts."""
+        return f"{self.round} {self.tag}".encode()
+
 
 class Parts:
-    """A server's file with its latest part."""
+    """A server's file with a part, and the one next to it."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file, if it exists.
+        """Reads the files, if they exist.
 
         Raises:
-            SetupError: it cannot be read, or is damaged.
+            SetupError: a file cannot be read, or is damaged.
         """
-        self.path = path
-        self.kept = _read(path)
+        self.path, self.pending_path = path, path.with_name(path.name + NEXT)
+        self.settled = _read(self.path)
+        self.pending = _read(self.pending_path)
+
+    def of(self, number: int) -> Part | None:
+        """Returns the part of a round, if it is kept."""
+        kept = (part for part in (self.pending, self.settled) if part is not None)
+        return next((part for part in kept if part.round == number), None)
+
+    def begin(self, base: int) -> None:
+        """Keeps the part of the round that made the clients' model, and removes all others.
+
+        Raises:
+            SetupError: a file cannot be replaced or removed.
+        """
+        if self.pending is not None and self.pending.round == base:
+            atomic_write.replace(self.pending_path, self.path, "the result to")
+            self.settled = self.pending
+        elif self.settled is None or self.settled.round != base:
+            atomic_write.remove(self.path)
+            self.settled = None
+        atomic_write.remove(self.pending_path)
+        self.pending = None
 
     def check_room(self, values: int) -> None:
-        """Checks that the disk has room for the part of a round.
+        """Checks that the disk has room for the part of the next round.
 
         Raises:
             SetupError: the disk is full.
         """
         what = "the result of the next round to"
-        atomic_write.check_room(self.path, (values + 1) * WORD_BYTES, what)
+        atomic_write.check_room(self.pending_path, (values + 1) * WORD_BYTES, what)
 
-    def keep(self, part: Part) -> None:
-        """Writes a part, before any client learns of it.
+    def pend(self, part: Part) -> None:
+        """Writes the part of a round, next to that of the clients' model.
 
         Raises:
             SetupError: the file cannot be written.
         """
         about = {
             "round": part.round,
+            "tag": part.tag,
             "clients": part.clients,
             "refused": list(part.refused.items()),
             "checksum": checksums.field(KIND),
@@ -80,17 +115,18 @@ class Parts:
             checksums.fill(path, KIND)
 
         what = f"the result of round {part.round} to"
-        atomic_write.write(self.path, write, what, is_private=True)
-        self.kept = part
+        atomic_write.write(self.pending_path, write, what, is_private=True)
+        self.pending = part
 
     def remove(self) -> None:
-        """Removes the file: no client asks for this part any more.
+        """Removes the files: no client asks for a part any more.
 
         Raises:
-            SetupError: it cannot be removed.
+            SetupError: a file cannot be removed.
         """
+        atomic_write.remove(self.pending_path)
         atomic_write.remove(self.path)
-        self.kept = None
+        self.pending = self.settled = None
 
 
 def _read(path: Path) -> Part | None:
@@ -120,13 +156,16 @@ def _part(head: bytes, content: bytes) -> Part | None:
     except (ValueError, RecursionError):
         return None
     match about:
-        case {"round": int(number), "clients": [*clients], "refused": [*refused]} if all(
-            isinstance(client, int) for client in clients
-        ):
+        case {
+            "round": int(number),
+            "tag": str(tag),
+            "clients": [*clients],
+            "refused": [*refused],
+        } if all(isinstance(client, int) for client in clients):
             for entry in refused:
                 match entry:
                     case [int(), str()]:
                         continue
                 return None
-            return Part(number, clients, dict(refused), np.frombuffer(content, np.uint8))
+            return Part(number, tag, clients, dict(refused), np.frombuffer(content, np.uint8))
     return None

@@ -14,6 +14,7 @@ of them holds completely, and continue with those that all of them hold.
 import json
 import logging
 import time
+import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from tacit.federated.service.explanations import (
     DISAGREEMENT,
     STARTED_AGAIN,
     UNCOUNTED,
+    lost,
     refusals_of,
 )
 from tacit.federated.service.memory import Memory
@@ -98,7 +100,7 @@ class Server:
         session: Session,
         intake: _core.Intake,
         latest: Latest,
-        parts: Parts,
+        parts: Parts | None,
         account: Account | None,
         rules: Round,
     ) -> None:
@@ -121,6 +123,9 @@ class Server:
         self.ended = latest.known.ended
         #: Whether no round has begun since this process started.
         self._is_new = True
+        #: The round whose parts the servers have sent to clients again since they started; 0 if
+        #: there is none; ``None`` before they have compared what they keep.
+        self._told_again: int | None = None
 
     @staticmethod
     @contextmanager
@@ -178,22 +183,21 @@ class Server:
         )
         with running(core, PATIENCE) as session:
             server = Server(federation, number, session, intake, latest, parts, account, rules)
-            yield server
+            try:
+                yield server
+            except TacitError:
+                intake.see_off(server._listening, PARTING)
+                raise
             intake.see_off(server._listening, federation.timeout)
         # All three have left the session in order, after they wrote the result of the last round.
+        if parts is not None:
+            parts.remove()
         latest.end(server.ended)
-        parts.remove()
 
     @property
     def threat_model(self) -> str:
         """States in one sentence what is protected against whom."""
         return self._session.threat_model
-
-    @property
-    def _is_for_clients(self) -> bool:
-        """Whether only clients have the model, and no coordinator has it for them."""
-        settings = self.federation.settings
-        return settings.result_to == "clients" and settings.coordinator is None
 
     @property
     def _listening(self) -> list[int]:
@@ -229,6 +233,7 @@ class Server:
         Raises:
             SetupError: servers hold different models, or were started for different numbers of
                 rounds.
+            MisuseError: a server's part of a result is too large to be sent.
             PeerError: another server failed.
         """
         told = self._session.told_by_all(announcement(rounds, self.ended, kept))
@@ -242,8 +247,9 @@ class Server:
         )
         if chosen is not None:
             self._latest.count_from(chosen.round)
-        if self._is_for_clients:
-            self._tell_again(*self._agree_on_number())
+        if self._parts is not None:
+            _, base = self._agree_on_number()
+            self._tell_again(self._parts, base)
         return chosen
 
     def round(
@@ -274,8 +280,6 @@ class Server:
         if models is not None:
             models.check_room()
         model = self._in_a_row(model)
-        if self._is_for_clients:
-            self._parts.check_room(model.numel())
         trusted = self._root(model, root)
         if self.federation.settings.noise == "joint":
             check_values(model.numel())
@@ -294,14 +298,17 @@ class Server:
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
         if self._is_new and number > 1:
-            is_told = self._tell_again(number, base)
-            if not is_told:
+            if self._parts is not None:
+                self._tell_again(self._parts, base)
+            if self._told_again != number - 1:
                 # Clients that wait for that round would otherwise wait until this one is over, and
                 # miss it.
                 self._intake.tell(number - 1, None, STARTED_AGAIN)
         self._is_new = False
+        if self._parts is not None:
+            self._parts.begin(base)
+            self._parts.check_room(model.numel())
         self._latest.keep(number, base, self._account)
-        self._parts.remove()
         _log.info("server %d: round %d of %d values began", self.number, number, terms.parameters)
         self._intake.begin(
             self._session.core,
@@ -327,7 +334,7 @@ class Server:
             learned = model
             if outcome is not None and outcome.vector is not None:
                 learned = model + outcome.vector.to(torch.float32)
-            disagreement = self._disagreement(learned, outcome, failure)
+            disagreement, tag = self._compared(learned, outcome, failure)
             if disagreement is None:
                 model = learned
             else:
@@ -338,7 +345,7 @@ class Server:
             own = refusals_of(outcome)
             part = None
             if outcome is not None and outcome.sealed is not None:
-                part = Part(number, common, own, part_of(self._session, outcome.sealed))
+                part = Part(number, tag, common, own, part_of(self._session, outcome.sealed))
             self._keep(number, base, model, part, models)
             if part is not None:
                 self._intake.tell(number, part.content, is_part=True, own=own)
@@ -354,7 +361,6 @@ class Server:
             )
             # This server's own error text may contain what clients must not read.
             self._intake.tell(number, None, errors.told(error)[0])
-            self._intake.see_off(self._listening, PARTING)
             raise
         refused = self._refused(outcome)
         report = Report(
@@ -428,21 +434,20 @@ class Server:
         # server may have replaced its own already.
         if models is not None:
             models.pend(self.ended + 1, number, model)
-        if part is not None and self._is_for_clients:
-            self._parts.keep(part)
+        if part is not None and self._parts is not None:
+            self._parts.pend(part)
+            base = number
         self._session.core.confirm()
         if models is not None:
             models.settle()
         self.ended += 1
-        if part is not None and self._is_for_clients:
-            base = number
         self._latest.keep(number, base, self._account, self.ended)
 
-    def _disagreement(
+    def _compared(
         self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None
-    ) -> str | None:
-        """Returns why no server may continue from the round's result, if the servers' results
-        differ.
+    ) -> tuple[str | None, str]:
+        """Compares the servers' results. Returns why no server may continue from the round's
+        result, if they differ; and the tag of the round, which no server could have chosen alone.
 
         Results that only clients see cannot be compared. One round.
 
@@ -455,37 +460,55 @@ class Server:
             own = b"sealed"
         else:
             own = _core.blake3(content_of(learned).tobytes()).encode()
-        told = self._session.told_by_all(own)
+        told = self._session.told_by_all(own + b" " + uuid.uuid4().hex.encode())
         # If a server sends different digests to the others, their steps differ, and ``confirm``
         # fails.
         self._session.core.note(b",".join(told))
-        if len(set(told)) == 1:
-            return None
+        tag = _core.blake3(b",".join(told))
+        if len({each.partition(b" ")[0] for each in told}) == 1:
+            return None, tag
         others = " or ".join(f"server {other}" for other in range(SERVERS) if other != self.number)
         return (
             f"{DISAGREEMENT}: {others} deviates, and it is not known which. No server goes on from "
-            f"the result"
+            f"the result",
+            tag,
         )
 
-    def _tell_again(self, number: int, base: int) -> bool:
-        """Sends clients this server's part of the last round's result, if the servers ended before
-        all clients had it, and returns whether it did.
+    def _tell_again(self, parts: Parts, base: int) -> None:
+        """Sends clients this server's part of the result that is their model, if the servers ended
+        before all clients had it.
 
-        One exchange. All three tell their parts, or none does.
+        One exchange, the first time. All three tell their parts, or none does.
 
         Args:
-            number: the number of the next round.
+            parts: what this server keeps.
             base: the round whose result all three servers have counted as the clients' model.
         """
-        kept = self._parts.kept
-        told = self._session.told_by_all(str(kept.round if kept is not None else 0).encode())
+        if self._told_again is not None:
+            return
+        kept = parts.of(base)
+        own = b"" if kept is None else kept.announcement()
+        told = self._session.told_by_all(own)
         self._session.core.note_told(b"\n".join(told))
-        are_kept = all(each == str(base).encode() for each in told)
-        if kept is None or not are_kept or base != number - 1:
-            return False
-        self._is_new, self._waiting = False, kept.clients
-        self._intake.tell(base, kept.content, is_part=True, own=kept.refused)
-        return True
+        self._told_again = 0
+        if not any(told):
+            # The rounds ended in order, after all clients had the result; or none has a result.
+            return
+        self._told_again = base
+        self._waiting = [] if kept is None else kept.clients
+        if kept is not None and len(set(told)) == 1:
+            self._intake.tell(base, kept.content, is_part=True, own=kept.refused)
+            return
+        lacking = [str(server) for server, each in enumerate(told) if not each]
+        _log.warning(
+            "server %d: clients that lack the result of round %d do not get it: %s",
+            self.number,
+            base,
+            f"server {' and server '.join(lacking)} does not have its part any more"
+            if lacking
+            else "the servers' parts are of different rounds of that number",
+        )
+        self._intake.tell(base, None, lost(base))
 
     def _reason(self, failure: str) -> str:
         """Returns why a round has no result, as clients hear it: with noise, without a count of

@@ -32,8 +32,14 @@ def latest_of(federation: Federation, number: int) -> Latest:
     return Latest(federation.path.parent / f"server-{number}.round")
 
 
-def parts_of(federation: Federation, number: int) -> Parts:
-    """Opens the file with a server's part of the last result, next to the configuration."""
+def parts_of(federation: Federation, number: int) -> Parts | None:
+    """Opens the file with a server's part of the last result, next to the configuration.
+
+    ``None`` if servers know the result, or a coordinator has it: it repeats a round that failed.
+    """
+    settings = federation.settings
+    if settings.result_to != "clients" or settings.coordinator is not None:
+        return None
     return Parts(federation.path.parent / f"server-{number}.part")
 
 
