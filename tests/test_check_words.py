@@ -22,6 +22,9 @@ import check_words  # noqa: E402
         ("python/tacit/mine.py", "claim = claims.now(session.claimant)\n"),
         ("crates/riscv/src/isa/mine.rs", "    ShiftLeftHalf,\n"),
         ("crates/riscv/src/isa/mine.rs", "    LoadUpper,\n"),
+        ("crates/net/src/mine.rs", "/// Each rider of a message.\n"),
+        ("crates/net/src/mine.rs", "struct Acquaintances;\n"),
+        ("crates/net/src/mine.rs", "const MOST_RIDER: u8 = 3;\n"),
     ],
 )
 def test_a_retired_word_is_found(
