@@ -3,6 +3,7 @@
 import ast
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from rust_modules import Crate, circle
@@ -245,6 +246,7 @@ def inside(root: Path) -> list[str]:
     return wrong
 
 
+@cache
 def imported(path: Path, source: Path) -> set[tuple[str, int]]:
     """Returns the modules that a file imports, by their full name, with the line; those under
     TYPE_CHECKING too.
