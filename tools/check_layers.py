@@ -18,9 +18,10 @@ CRATES = [["kernels"], ["lattice", "net", "ot"], ["mpc"], ["session"], ["riscv"]
 INSIDE = {
     "kernels": [
         ["dispatch", "large_pages", "memory", "message", "parallel", "shared_slice", "third"],
+        ["vector"],
         ["aes", "pack", "planes", "ntt", "matrix"],
         ["convolution", "stream"],
-        ["projection"],
+        ["galois", "projection"],
     ],
     "lattice": [
         ["error", "tiling", "wiped"],
@@ -66,6 +67,7 @@ INSIDE = {
             "dense",
             "keys",
             "leaves",
+            "proof",
             "residues",
             "sealed",
             "threat_model",

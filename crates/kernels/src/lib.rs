@@ -7,6 +7,7 @@
 //! - [`pack`]: dense packing of the low bits of each word;
 //! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
 //! - [`third`]: products of values that three parties share, by one product of each party;
+//! - [`galois`]: a Galois ring over Z_2^64, for proofs about words;
 //! - [`ntt`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
 //! - [`projection`]: products of rows with random weights -1, 0 and 1;
 //! - [`large_pages`]: an allocator that puts large blocks in large pages;
@@ -22,6 +23,7 @@
 pub mod aes;
 pub mod convolution;
 pub mod dispatch;
+pub mod galois;
 pub mod large_pages;
 pub mod matrix;
 #[cfg(feature = "memory")]
@@ -36,3 +38,4 @@ pub mod stream;
 pub mod third;
 
 mod shared_slice;
+mod vector;

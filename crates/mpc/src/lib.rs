@@ -46,6 +46,7 @@ mod open;
 mod operand;
 pub mod plain;
 pub mod preprocessing;
+pub mod proof;
 mod protocol;
 mod providers;
 mod range;

@@ -1,0 +1,107 @@
+//! The Galois ring GR(2^64, 48) = Z_2^64\[X\] / (X^48 − X^5 − X^3 − X^2 − 1), for proofs about words.
+//!
+//! The polynomial is irreducible modulo 2. So an element is invertible exactly if one of its
+//! coefficients is odd. Polynomials whose coefficients are 0 and 1 therefore differ by invertible
+//! elements: they are an *exceptional set* of 2^48 elements. A polynomial of degree d that is not
+//! zero has at most d roots among them. Words alone have no such set of more than two elements,
+//! which is why proofs about words draw their challenges here.
+//!
+//! | | |
+//! | --- | --- |
+//! | [`Element`], [`Block`] | arithmetic; a block is eight elements side by side |
+//! | [`words`] | sums and folds of many words, the first step of a proof |
+//! | [`blocks`] | sums and folds of many blocks, its further steps |
+
+mod block;
+pub mod blocks;
+mod product;
+pub mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use block::Block;
+
+use crate::stream::Stream;
+use crate::vector;
+
+/// The degree of the ring, and the number of words of an element.
+pub const DEGREE: usize = 48;
+
+/// The exponents that replace X^48.
+const REDUCED: [usize; 4] = [0, 2, 3, 5];
+
+/// The number of elements of a [`Block`].
+pub const LANES: usize = vector::LANES;
+
+/// An element of the ring: its coefficients, the lowest first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Element(pub [u64; DEGREE]);
+
+impl Element {
+    /// The element 0.
+    pub const ZERO: Self = Self([0; DEGREE]);
+
+    /// The element 1.
+    pub const ONE: Self = Self::of_word(1);
+
+    /// Returns a word as an element.
+    #[must_use]
+    pub const fn of_word(word: u64) -> Self {
+        let mut coefficients = [0; DEGREE];
+        coefficients[0] = word;
+        Self(coefficients)
+    }
+
+    /// Returns the member of the exceptional set whose coefficients are the lowest 48 bits.
+    #[must_use]
+    pub fn of_bits(bits: u64) -> Self {
+        Self(std::array::from_fn(|at| bits >> at & 1))
+    }
+
+    /// Returns the sum.
+    #[must_use]
+    pub fn add(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|at| {
+            self.0[at].wrapping_add(other.0[at])
+        }))
+    }
+
+    /// Returns the difference.
+    #[must_use]
+    pub fn sub(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|at| {
+            self.0[at].wrapping_sub(other.0[at])
+        }))
+    }
+
+    /// Returns the product.
+    #[must_use]
+    pub fn mul(&self, other: &Self) -> Self {
+        Block::of_all(self).mul(&Block::of_all(other)).lane(0)
+    }
+
+    /// Returns the sum of products.
+    ///
+    /// # Panics
+    /// If the numbers of factors differ.
+    #[must_use]
+    pub fn inner_product(left: &[Self], right: &[Self]) -> Self {
+        assert_eq!(left.len(), right.len(), "as many factors");
+        let blocks = left.chunks(LANES).zip(right.chunks(LANES));
+        let sum = blocks.fold(Block::ZERO, |sum, (left, right)| {
+            sum.add(&Block::of(left).mul(&Block::of(right)))
+        });
+        sum.lanes()
+            .iter()
+            .fold(Self::ZERO, |sum, each| sum.add(each))
+    }
+}
+
+/// Draws members of the exceptional set, as the bits of [`Element::of_bits`].
+pub fn draw(stream: &mut Stream, count: usize) -> Vec<u64> {
+    let mut bits = vec![0; count];
+    stream.reserve(count).fill(0, &mut bits);
+    bits.iter_mut().for_each(|bits| *bits >>= 64 - DEGREE);
+    bits
+}

@@ -1,0 +1,236 @@
+//! Sums of products of blocks, by the method of Karatsuba.
+//!
+//! An element is split in three parts of 16 coefficients, and products of these in two halves each.
+//! So a product of elements takes 18 products of polynomials of eight coefficients instead of 36.
+//! All steps but these products are linear. So the factors of a sum of products are split first
+//! ([`Split`]), the products of the pieces are added up ([`Products`]), and the sum is put together
+//! once, at the end.
+
+use super::{Block, DEGREE, Element, REDUCED};
+use crate::dispatch::{Backend, backend};
+use crate::vector::{self, Kernel, Line, Vector};
+
+/// The number of coefficients of a part.
+const PART: usize = DEGREE / 3;
+
+/// The number of coefficients of a piece.
+const PIECE: usize = PART / 2;
+
+/// The number of coefficients of a product of pieces.
+const PRODUCT: usize = 2 * PIECE - 1;
+
+/// The parts whose sums are multiplied; a part with itself stands for the part alone.
+const PAIRS: [(usize, usize); 6] = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)];
+
+/// The number of pieces: for each pair of parts, the lower half, the upper one, and their sum.
+const PIECES: usize = 3 * PAIRS.len();
+
+impl Block {
+    /// Returns the products, element by element.
+    #[must_use]
+    pub fn mul(&self, other: &Self) -> Self {
+        self.mul_with(backend(), other)
+    }
+
+    pub(super) fn mul_with(&self, backend: Backend, other: &Self) -> Self {
+        let mut product = Self::ZERO;
+        let kernel = Multiply {
+            left: self,
+            right: other,
+            product: &mut product,
+        };
+        vector::run(backend, kernel);
+        product
+    }
+}
+
+struct Multiply<'a> {
+    left: &'a Block,
+    right: &'a Block,
+    product: &'a mut Block,
+}
+
+impl Kernel for Multiply<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        let (mut left, mut right) = (Split::ZERO, Split::ZERO);
+        left.set(zero, self.left);
+        right.set(zero, self.right);
+        let mut products = Products::ZERO;
+        products.add(zero, &left, &right);
+        products.join(zero, self.product);
+    }
+}
+
+/// The pieces of a factor, of type `T` each coefficient.
+pub(super) struct Split<T>([[T; PIECE]; PIECES]);
+
+/// Splits coefficients into pieces.
+#[inline(always)]
+fn split<T: Copy>(
+    zero: T,
+    pieces: &mut [[T; PIECE]; PIECES],
+    load: impl Fn(usize) -> T,
+    add: impl Fn(T, T) -> T,
+) {
+    for (pieces, (first, second)) in pieces.chunks_exact_mut(3).zip(PAIRS) {
+        let mut halves = [[zero; PIECE]; 2];
+        for (half, words) in halves.iter_mut().enumerate() {
+            for (at, word) in words.iter_mut().enumerate() {
+                let at = half * PIECE + at;
+                *word = load(first * PART + at);
+                if first != second {
+                    *word = add(*word, load(second * PART + at));
+                }
+            }
+        }
+        for at in 0..PIECE {
+            let (low, high) = (halves[0][at], halves[1][at]);
+            (pieces[0][at], pieces[1][at]) = (low, high);
+            pieces[2][at] = add(low, high);
+        }
+    }
+}
+
+impl Split<Line> {
+    pub(super) const ZERO: Self = Self([[Line::ZERO; PIECE]; PIECES]);
+
+    /// Takes the pieces of a block.
+    #[inline(always)]
+    pub(super) fn set<V: Vector>(&mut self, zero: V, block: &Block) {
+        split(
+            Line::ZERO,
+            &mut self.0,
+            #[inline(always)]
+            |at| Line(block.0[at]),
+            #[inline(always)]
+            |first, second| {
+                let mut sum = Line::ZERO;
+                zero.load(&first.0)
+                    .add(zero.load(&second.0))
+                    .store(&mut sum.0);
+                sum
+            },
+        );
+    }
+}
+
+impl Split<u64> {
+    /// Returns the pieces of an element.
+    pub(super) fn of(element: &Element) -> Self {
+        let mut pieces = [[0; PIECE]; PIECES];
+        split(0, &mut pieces, |at| element.0[at], u64::wrapping_add);
+        Self(pieces)
+    }
+}
+
+/// A sum of the products of pieces.
+pub(super) struct Products([[Line; PRODUCT]; PIECES]);
+
+impl Products {
+    pub(super) const ZERO: Self = Self([[Line::ZERO; PRODUCT]; PIECES]);
+
+    /// Adds the products of two blocks.
+    #[inline(always)]
+    pub(super) fn add<V: Vector>(&mut self, zero: V, left: &Split<Line>, right: &Split<Line>) {
+        for ((sums, left), right) in self.0.iter_mut().zip(&left.0).zip(&right.0) {
+            let mut vectors = [zero; PIECE];
+            for (vector, right) in vectors.iter_mut().zip(right) {
+                *vector = zero.load(&right.0);
+            }
+            add_product(zero, sums, left, vectors);
+        }
+    }
+
+    /// Adds the products of a block and one element.
+    #[inline(always)]
+    pub(super) fn add_scaled<V: Vector>(&mut self, zero: V, left: &Split<Line>, by: &Split<u64>) {
+        for ((sums, left), by) in self.0.iter_mut().zip(&left.0).zip(&by.0) {
+            let mut vectors = [zero; PIECE];
+            for (vector, word) in vectors.iter_mut().zip(by) {
+                *vector = zero.splat(*word);
+            }
+            add_product(zero, sums, left, vectors);
+        }
+    }
+
+    /// Puts the sum together.
+    #[inline(always)]
+    pub(super) fn join<V: Vector>(&self, zero: V, block: &mut Block) {
+        let mut wide = [zero; 2 * DEGREE];
+        for (pieces, (first, second)) in self.0.chunks_exact(3).zip(PAIRS) {
+            let mut product = [zero; 2 * PART];
+            for at in 0..PRODUCT {
+                let low = zero.load(&pieces[0][at].0);
+                let high = zero.load(&pieces[1][at].0);
+                let both = zero.load(&pieces[2][at].0);
+                product[at] = product[at].add(low);
+                product[PIECE + at] = product[PIECE + at].add(both.sub(low).sub(high));
+                product[PART + at] = product[PART + at].add(high);
+            }
+            for (at, word) in product.into_iter().enumerate() {
+                let to = (first + second) * PART + at;
+                wide[to] = wide[to].add(word);
+                if first != second {
+                    continue;
+                }
+                // The product of the sums of two parts holds those of both parts with themselves.
+                for other in (0..3).filter(|other| *other != first) {
+                    let to = (first + other) * PART + at;
+                    wide[to] = wide[to].sub(word);
+                }
+            }
+        }
+        reduce(wide, block);
+    }
+}
+
+/// Adds the product of two pieces.
+#[inline(always)]
+fn add_product<V: Vector>(
+    zero: V,
+    sums: &mut [Line; PRODUCT],
+    left: &[Line; PIECE],
+    right: [V; PIECE],
+) {
+    let mut product = [zero; PRODUCT];
+    for (product, sum) in product.iter_mut().zip(&*sums) {
+        *product = zero.load(&sum.0);
+    }
+    for (i, left) in left.iter().enumerate() {
+        let left = zero.load(&left.0);
+        for (j, right) in right.iter().enumerate() {
+            product[i + j] = product[i + j].add(left.mul(*right));
+        }
+    }
+    for (sum, product) in sums.iter_mut().zip(product) {
+        product.store(&mut sum.0);
+    }
+}
+
+/// Multiplies a block by a member of the exceptional set. Takes a time that depends on its bits:
+/// they are public.
+#[inline(always)]
+pub(super) fn multiply_by_bits<V: Vector>(zero: V, block: &mut Block, bits: u64) {
+    let mut wide = [zero; 2 * DEGREE];
+    for shift in (0..DEGREE).filter(|shift| bits >> shift & 1 == 1) {
+        for (sum, words) in wide[shift..].iter_mut().zip(&block.0) {
+            *sum = sum.add(zero.load(words));
+        }
+    }
+    reduce(wide, block);
+}
+
+/// Replaces the powers of X from 48 on. The highest goes first, since it may add to those below.
+#[inline(always)]
+fn reduce<V: Vector>(mut wide: [V; 2 * DEGREE], block: &mut Block) {
+    for at in (DEGREE..2 * DEGREE).rev() {
+        for exponent in REDUCED {
+            let to = at - DEGREE + exponent;
+            wide[to] = wide[to].add(wide[at]);
+        }
+    }
+    for (words, vector) in block.0.iter_mut().zip(wide) {
+        vector.store(words);
+    }
+}

@@ -1,0 +1,393 @@
+//! Weighted sums of products of words, and folds of words to elements of the ring.
+//!
+//! Words are in *rows* of 256: [`CHUNKS`] chunks of [`LANES`] words. A row's chunks are the values
+//! of a multilinear polynomial A in [`VARIABLES`] variables at {0, 1}^5, the first variable being
+//! the highest bit of the chunk's number. Of two rows A and B, one for the left factors and one for
+//! the right ones, the product A·B has degree two in every variable. Its values at the *vertices*
+//! {0, 1, ∞}^5 determine it, where the value at ∞ is the highest coefficient. They are words too,
+//! so that no product of elements is needed here.
+//!
+//! The products of all rows and lanes are added up with weights, which are members of the
+//! exceptional set: a row's weight times a lane's weight. [`vertex_sums`] adds up with the rows'
+//! weights, which cost an addition of words for each bit: the sums over all 16 subsets of four rows
+//! are computed once, and serve all 48 coefficients (V. Arlazarov, E. Dinic, M. Kronrod and I.
+//! Faradžev 1970). [`Sums::of_lanes`] adds up the lanes at the end.
+
+use super::{Block, DEGREE, Element, LANES};
+use crate::dispatch::{Backend, backend};
+use crate::parallel;
+use crate::vector::{self, Kernel, Line, Vector, Words};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// The number of variables.
+pub const VARIABLES: usize = 5;
+
+/// The number of chunks of a row: 2^5.
+pub const CHUNKS: usize = 1 << VARIABLES;
+
+/// The number of vertices: 3^5.
+pub const VERTICES: usize = 3_usize.pow(VARIABLES as u32);
+
+/// The number of words of a row.
+pub const ROW: usize = CHUNKS * LANES;
+
+/// The number of vertices with the same first digit.
+const THIRD: usize = VERTICES / 3;
+
+/// The number of rows whose subsets share a table.
+const SUBSET: usize = 4;
+
+/// The number of rows that are processed together. The sums at a third of the vertices, 250 kB, are
+/// read and written once for these.
+const TOGETHER: usize = 32;
+
+/// The fewest rows that a thread takes: 8 blocks.
+const GRAIN: usize = 8 * TOGETHER;
+
+/// Sums with the rows' weights, of the words of each lane, at a number of places.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sums(Vec<Block>);
+
+impl Sums {
+    fn zero(places: usize) -> Self {
+        Self(vec![Block::ZERO; places])
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (sum, other) in self.0.iter_mut().zip(&other.0) {
+            *sum = sum.add(other);
+        }
+    }
+
+    /// Adds other sums, such as those of another product with the same weights.
+    ///
+    /// # Panics
+    /// If they are at other places.
+    pub fn add_all(&mut self, other: &Self) {
+        assert_eq!(self.0.len(), other.0.len(), "sums at the same places");
+        self.add(other);
+    }
+
+    /// Returns the sums over the lanes, with the lanes' weights, at each place.
+    #[must_use]
+    pub fn of_lanes(&self, weights: &Block) -> Vec<Element> {
+        let of = |sums: &Block| {
+            let weighted = sums.mul(weights);
+            let lanes = weighted.lanes();
+            lanes.iter().fold(Element::ZERO, |sum, lane| sum.add(lane))
+        };
+        self.0.iter().map(of).collect()
+    }
+}
+
+/// Returns, at each vertex, the sum over all rows of the row's weight times the products of the
+/// left and the right polynomial. Weights are the bits of members of the exceptional set.
+///
+/// # Panics
+/// If there are not as many rows as weights.
+#[must_use]
+pub fn vertex_sums(left: &[u64], right: &[u64], weights: &[u64]) -> Sums {
+    vertex_sums_with(backend(), left, right, weights)
+}
+
+pub(super) fn vertex_sums_with(
+    backend: Backend,
+    left: &[u64],
+    right: &[u64],
+    weights: &[u64],
+) -> Sums {
+    assert_eq!(left.len(), right.len(), "as many rows");
+    summed(VERTICES, weights, rows(left), |range, sums| {
+        let subsets = subsets(&weights[range.clone()]);
+        let mut products = vec![Line::ZERO; TOGETHER * THIRD];
+        let mut scratch = Box::new([[Line::ZERO; THIRD]; 3]);
+        // The sums of all vertices do not fit a second-level cache, those of a third do.
+        for (digit, sums) in sums.chunks_exact_mut(THIRD).enumerate() {
+            for (start, subsets) in range.clone().step_by(TOGETHER).zip(&subsets) {
+                let rows = start * ROW..range.end.min(start + TOGETHER) * ROW;
+                vector::run(
+                    backend,
+                    VertexProducts {
+                        left: &left[rows.clone()],
+                        right: &right[rows],
+                        digit,
+                        products: &mut products,
+                        scratch: &mut scratch,
+                    },
+                );
+                let words = &products[..];
+                vector::run(
+                    backend,
+                    AddSubsets {
+                        sums,
+                        words,
+                        subsets,
+                    },
+                );
+            }
+        }
+    })
+}
+
+/// Returns, for each chunk, the sum over all rows of the row's weight times the words.
+///
+/// # Panics
+/// If there are not as many rows as weights.
+#[must_use]
+pub fn chunk_sums(words: &[u64], weights: &[u64]) -> Sums {
+    chunk_sums_with(backend(), words, weights)
+}
+
+pub(super) fn chunk_sums_with(backend: Backend, words: &[u64], weights: &[u64]) -> Sums {
+    summed(CHUNKS, weights, rows(words), |range, sums| {
+        let mut lines = Vec::new();
+        let subsets = subsets(&weights[range.clone()]);
+        for (start, subsets) in range.clone().step_by(TOGETHER).zip(&subsets) {
+            let words = words[start * ROW..range.end * ROW].chunks_exact(LANES);
+            lines.clear();
+            lines.extend(
+                words
+                    .take(TOGETHER * CHUNKS)
+                    .map(|words| Line(*lanes(words, 0))),
+            );
+            let words = &lines[..];
+            vector::run(
+                backend,
+                AddSubsets {
+                    sums,
+                    words,
+                    subsets,
+                },
+            );
+        }
+    })
+}
+
+/// Computes, for each row, the sum of the chunks times the elements of `point`, lane by lane: the
+/// value of the polynomial at a point, if these are the values of the chunks' indicators there.
+///
+/// # Panics
+/// If the words are not whole rows, or if there is not a block for each.
+pub fn fold(words: &[u64], point: &[Element; CHUNKS], folded: &mut [Block]) {
+    fold_with(backend(), words, point, folded);
+}
+
+pub(super) fn fold_with(
+    backend: Backend,
+    words: &[u64],
+    point: &[Element; CHUNKS],
+    folded: &mut [Block],
+) {
+    let point: [[u64; CHUNKS]; DEGREE] =
+        std::array::from_fn(|exponent| point.map(|element| element.0[exponent]));
+    assert_eq!(folded.len(), rows(words), "a block for each row");
+    parallel::map_blocks::<_, u64, 1, 0>(
+        folded.len(),
+        GRAIN,
+        [folded],
+        [],
+        |first, [folded], []| {
+            vector::run(
+                backend,
+                Fold {
+                    words: &words[first * ROW..],
+                    point: &point,
+                    folded,
+                },
+            );
+        },
+    );
+}
+
+struct Fold<'a> {
+    words: &'a [u64],
+    /// By exponent, then by chunk.
+    point: &'a [[u64; CHUNKS]; DEGREE],
+    folded: &'a mut [Block],
+}
+
+impl Kernel for Fold<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        /// The number of exponents whose sums are in registers at a time.
+        const SIDE_BY_SIDE: usize = 12;
+        for (row, folded) in self.words.chunks_exact(ROW).zip(self.folded) {
+            let points = self.point.chunks_exact(SIDE_BY_SIDE);
+            for (sums, points) in folded.0.chunks_exact_mut(SIDE_BY_SIDE).zip(points) {
+                let mut vectors = [zero; SIDE_BY_SIDE];
+                for chunk in 0..CHUNKS {
+                    let words = zero.load(lanes(row, chunk));
+                    for (vector, point) in vectors.iter_mut().zip(points) {
+                        *vector = vector.add(words.mul(zero.splat(point[chunk])));
+                    }
+                }
+                for (sum, vector) in sums.iter_mut().zip(vectors) {
+                    vector.store(sum);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the number of rows.
+fn rows(words: &[u64]) -> usize {
+    assert!(words.len() % ROW == 0, "rows of {ROW} words");
+    words.len() / ROW
+}
+
+/// Returns the words of a vector.
+#[inline(always)]
+fn lanes(words: &[u64], at: usize) -> &Words {
+    words[at * LANES..].first_chunk().expect("eight words")
+}
+
+/// Computes the products of rows at the vertices whose first digit is `digit`.
+struct VertexProducts<'a> {
+    left: &'a [u64],
+    right: &'a [u64],
+    digit: usize,
+    /// By row, then by vertex.
+    products: &'a mut [Line],
+    /// The values of the left polynomial, and of the right one, and values of fewer variables.
+    scratch: &'a mut [[Line; THIRD]; 3],
+}
+
+impl Kernel for VertexProducts<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        let [of_left, of_right, between] = self.scratch;
+        let rows = self
+            .left
+            .chunks_exact(ROW)
+            .zip(self.right.chunks_exact(ROW));
+        for ((left, right), products) in rows.zip(self.products.chunks_exact_mut(THIRD)) {
+            vertices(zero, left, self.digit, of_left, between);
+            vertices(zero, right, self.digit, of_right, between);
+            for ((product, left), right) in products.iter_mut().zip(&*of_left).zip(&*of_right) {
+                zero.load(&left.0)
+                    .mul(zero.load(&right.0))
+                    .store(&mut product.0);
+            }
+        }
+    }
+}
+
+/// Computes the values of a polynomial at the vertices whose first digit is `digit`. Of a vertex's
+/// number in base three, the highest digit is the first variable's, and 2 stands for ∞.
+#[inline(always)]
+fn vertices<V: Vector>(
+    zero: V,
+    row: &[u64],
+    digit: usize,
+    values: &mut [Line; THIRD],
+    between: &mut [Line; THIRD],
+) {
+    const HALF: usize = CHUNKS / 2;
+    for (at, value) in values[..HALF].iter_mut().enumerate() {
+        let first = zero.load(lanes(row, at));
+        let second = zero.load(lanes(row, HALF + at));
+        let chosen = match digit {
+            0 => first,
+            1 => second,
+            _ => second.sub(first),
+        };
+        chosen.store(&mut value.0);
+    }
+    extend::<V, 0>(zero, values, between);
+    extend::<V, 1>(zero, between, values);
+    extend::<V, 2>(zero, values, between);
+    extend::<V, 3>(zero, between, values);
+}
+
+/// Adds the value at ∞ of one variable, after `DONE` others have theirs.
+#[inline(always)]
+fn extend<V: Vector, const DONE: u32>(zero: V, from: &[Line], to: &mut [Line]) {
+    let half = CHUNKS >> (DONE + 2);
+    for group in 0..3_usize.pow(DONE) {
+        let from = &from[group * 2 * half..][..2 * half];
+        let to = &mut to[group * 3 * half..][..3 * half];
+        for at in 0..half {
+            let (first, second) = (zero.load(&from[at].0), zero.load(&from[half + at].0));
+            first.store(&mut to[at].0);
+            second.store(&mut to[half + at].0);
+            second.sub(first).store(&mut to[2 * half + at].0);
+        }
+    }
+}
+
+/// Adds up what `add` adds of ranges of rows, on all threads.
+fn summed(
+    places: usize,
+    weights: &[u64],
+    rows: usize,
+    add: impl Fn(Range<usize>, &mut [Block]) + Sync,
+) -> Sums {
+    assert_eq!(weights.len(), rows, "a weight of each row");
+    let total = Mutex::new(Sums::zero(places));
+    parallel::for_blocks(rows, GRAIN, |range| {
+        let mut sums = Sums::zero(places);
+        add(range, &mut sums.0);
+        let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+        total.add(&sums);
+    });
+    total.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For each exponent, the subset of each four rows whose weights have that coefficient.
+type Subsets = [[u8; TOGETHER / SUBSET]; DEGREE];
+
+/// Returns the subsets of each [`TOGETHER`] rows. Rows that are missing are in none.
+fn subsets(weights: &[u64]) -> Vec<Subsets> {
+    let of = |weights: &[u64]| {
+        let mut subsets = [[0; TOGETHER / SUBSET]; DEGREE];
+        for (exponent, subsets) in subsets.iter_mut().enumerate() {
+            for (row, weight) in weights.iter().enumerate() {
+                subsets[row / SUBSET] |= ((weight >> exponent & 1) as u8) << (row % SUBSET);
+            }
+        }
+        subsets
+    };
+    weights.chunks(TOGETHER).map(of).collect()
+}
+
+/// Adds to each coefficient, at each place, the words of its subset of the rows.
+struct AddSubsets<'a> {
+    sums: &'a mut [Block],
+    /// By row, then by place. The first [`TOGETHER`] rows count, or as many as there are.
+    words: &'a [Line],
+    subsets: &'a Subsets,
+}
+
+impl Kernel for AddSubsets<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        let places = self.sums.len();
+        let mut tables = [[Line::ZERO; 1 << SUBSET]; TOGETHER / SUBSET];
+        for (place, sums) in self.sums.iter_mut().enumerate() {
+            for (four, table) in tables.iter_mut().enumerate() {
+                let mut vectors = [zero; 1 << SUBSET];
+                for bit in 0..SUBSET {
+                    let at = (four * SUBSET + bit) * places + place;
+                    // Rows that are missing are in no subset.
+                    let words = self.words.get(at).unwrap_or(&Line::ZERO);
+                    let words = zero.load(&words.0);
+                    for without in 0..1 << bit {
+                        vectors[1 << bit | without] = vectors[without].add(words);
+                    }
+                }
+                for (words, vector) in table.iter_mut().zip(vectors) {
+                    vector.store(&mut words.0);
+                }
+            }
+            for (sum, subsets) in sums.0.iter_mut().zip(self.subsets) {
+                let mut total = zero.load(sum);
+                for (table, subset) in tables.iter().zip(subsets) {
+                    let words = &table[usize::from(*subset) % (1 << SUBSET)];
+                    total = total.add(zero.load(&words.0));
+                }
+                total.store(sum);
+            }
+        }
+    }
+}

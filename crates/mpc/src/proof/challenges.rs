@@ -1,0 +1,231 @@
+//! The challenges of a proof: seeds, what verifiers tell the prover of them, and what is drawn.
+
+use super::{Level, Refused};
+use kernels::galois::words::CHUNKS;
+use kernels::galois::{Block, DEGREE, Element, LANES, draw};
+use kernels::stream::{Key, Stream};
+
+/// Random bits from which challenges are drawn.
+pub type Seed = [u64; 2];
+
+/// The hash of a seed.
+type Commitment = [u8; 32];
+
+/// What a verifier tells the prover at first: its seed of the weights, and the hashes of the seeds
+/// that the other verifier tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opening {
+    /// This verifier's seed of the weights.
+    pub seed: Seed,
+    /// The hashes of what the other verifier tells: its seed of the weights, and from the left
+    /// verifier also the seeds of all levels but the last.
+    pub others: Vec<Commitment>,
+}
+
+/// All seeds of one proof, as its verifiers know them.
+pub(super) struct Seeds {
+    /// Of the weights: the left verifier's and the right one's.
+    pub(super) weights: [Seed; 2],
+    /// Of each level's point.
+    pub(super) levels: Vec<Seed>,
+}
+
+impl Seeds {
+    /// Draws the seeds from the stream of the verifiers' common key.
+    pub(super) fn draw(stream: &mut Stream, levels: usize) -> Self {
+        let mut words = vec![0; 2 * (2 + levels)];
+        stream.reserve(words.len()).fill(0, &mut words);
+        let mut seeds = words.chunks_exact(2).map(|seed| [seed[0], seed[1]]);
+        let mut next = || seeds.next().expect("two words a seed");
+        Self {
+            weights: [next(), next()],
+            levels: (0..levels).map(|_| next()).collect(),
+        }
+    }
+
+    /// Returns what the left verifier tells the prover.
+    pub(super) fn opening_of_left(&self) -> Opening {
+        let told = &self.levels[..self.levels.len() - 1];
+        let others = [&self.weights[1]].into_iter().chain(told);
+        Opening {
+            seed: self.weights[0],
+            others: others.map(commitment).collect(),
+        }
+    }
+
+    /// Returns what the right verifier tells the prover.
+    pub(super) fn opening_of_right(&self) -> Opening {
+        Opening {
+            seed: self.weights[1],
+            others: vec![commitment(&self.weights[0])],
+        }
+    }
+}
+
+/// What the prover knows of the challenges.
+pub(super) struct Told {
+    /// The seeds of the weights.
+    pub(super) weights: [Seed; 2],
+    /// The hashes of the seeds of the levels.
+    levels: std::vec::IntoIter<Commitment>,
+}
+
+impl Told {
+    /// Takes what both verifiers told at first, in a proof of so many levels.
+    pub(super) fn new(left: Opening, right: Opening, levels: usize) -> Result<Self, Refused> {
+        if left.others.len() != levels || right.others.len() != 1 {
+            return Err(Refused::Message);
+        }
+        let mut others = left.others.into_iter();
+        if others.next() != Some(commitment(&right.seed))
+            || right.others[0] != commitment(&left.seed)
+        {
+            return Err(Refused::Challenges);
+        }
+        Ok(Self {
+            weights: [left.seed, right.seed],
+            levels: others,
+        })
+    }
+
+    /// Takes the seed of the next level's point, from the right verifier.
+    pub(super) fn take(&mut self, seed: &Seed) -> Result<(), Refused> {
+        match self.levels.next() {
+            None => Err(Refused::Message),
+            Some(expected) if expected != commitment(seed) => Err(Refused::Challenges),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+fn commitment(seed: &Seed) -> Commitment {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit proof challenge, version 1");
+    for word in seed {
+        hasher.update(&word.to_le_bytes());
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// The weights of equations: one factor for each row, each chunk and each lane.
+pub(super) struct Weights {
+    /// Members of the exceptional set, by their bits.
+    pub(super) rows: Vec<u64>,
+    pub(super) chunks: [Element; CHUNKS],
+    pub(super) lanes: Block,
+}
+
+impl Weights {
+    /// Draws the weights of so many rows of equations.
+    pub(super) fn draw(seeds: &[Seed; 2], rows: usize) -> Self {
+        let [left, right] = seeds;
+        let key = Key::from_words([left[0] ^ right[0], left[1] ^ right[1]]);
+        let mut stream = Stream::new(&key, "the weights of a proof");
+        let chunks = draw(&mut stream, CHUNKS);
+        let lanes = draw(&mut stream, LANES);
+        let lanes: Vec<Element> = lanes.into_iter().map(Element::of_bits).collect();
+        Self {
+            rows: draw(&mut stream, rows),
+            chunks: std::array::from_fn(|chunk| Element::of_bits(chunks[chunk])),
+            lanes: Block::of(&lanes),
+        }
+    }
+}
+
+/// The point at which a level's polynomial is evaluated.
+pub(super) struct Point(Vec<Element>);
+
+impl Point {
+    /// Draws a level's point.
+    pub(super) fn draw(seed: &Seed, level: Level) -> Self {
+        let mut stream = Stream::new(&Key::from_words(*seed), "a point of a proof");
+        let mut coordinates = draw(&mut stream, variables(level));
+        if level == Level::Blind {
+            // The blinding needs an invertible element. The probability of another draw is 2^-48.
+            while coordinates[0] == 0 {
+                coordinates = draw(&mut stream, 1);
+            }
+        }
+        Self(coordinates.into_iter().map(Element::of_bits).collect())
+    }
+
+    /// Returns the values there of the indicators of {0, 1}^n: a multilinear polynomial's value is
+    /// the sum of its values times these.
+    pub(super) fn indicators(&self) -> Vec<Element> {
+        let mut found = vec![Element::ONE];
+        for coordinate in &self.0 {
+            let other = Element::ONE.sub(coordinate);
+            let of = |each: &Element| [each.mul(&other), each.mul(coordinate)];
+            found = found.iter().flat_map(of).collect();
+        }
+        found
+    }
+
+    /// Returns the value there of a polynomial of degree two in each variable, from its values at
+    /// {0, 1, ∞}^n.
+    pub(super) fn value(&self, vertices: &[Element]) -> Element {
+        let mut values = vertices.to_vec();
+        for coordinate in &self.0 {
+            let third = values.len() / 3;
+            let (zero, rest) = values.split_at(third);
+            let (one, top) = rest.split_at(third);
+            // q(x) = q(0) + x·(q(1) − q(0) + (x − 1)·q(∞)).
+            let less = coordinate.sub(&Element::ONE);
+            let value = |at: usize| {
+                let slope = one[at].sub(&zero[at]).add(&less.mul(&top[at]));
+                zero[at].add(&coordinate.mul(&slope))
+            };
+            values = (0..third).map(value).collect();
+        }
+        values[0]
+    }
+}
+
+/// Returns the number of variables of a level's polynomial.
+fn variables(level: Level) -> usize {
+    match level {
+        Level::Words => kernels::galois::words::VARIABLES,
+        Level::Fold(variables) => variables as usize,
+        Level::Blind => 1,
+    }
+}
+
+/// Returns the sum of the values at {0, 1}^n of a polynomial that is given by its values at {0, 1,
+/// ∞}^n, each times its weight.
+pub(super) fn sum_at_corners(
+    vertices: &[Element],
+    weight: impl Fn(usize, &Element) -> Element,
+) -> Element {
+    let mut sum = Element::ZERO;
+    let mut corner = 0;
+    for (vertex, value) in vertices.iter().enumerate() {
+        let mut digits = vertex;
+        let mut is_corner = true;
+        while digits > 0 {
+            is_corner &= digits % 3 < 2;
+            digits /= 3;
+        }
+        if is_corner {
+            sum = sum.add(&weight(corner, value));
+            corner += 1;
+        }
+    }
+    sum
+}
+
+/// Draws elements that are uniform.
+pub(super) fn uniform(stream: &mut Stream, count: usize) -> Vec<Element> {
+    let mut words = vec![0; DEGREE * count];
+    stream.reserve(words.len()).fill(0, &mut words);
+    elements(&words)
+}
+
+/// Reads elements from words.
+pub(super) fn elements(words: &[u64]) -> Vec<Element> {
+    let element = |words: &[u64]| Element(words.try_into().expect("as many words as the degree"));
+    words.chunks_exact(DEGREE).map(element).collect()
+}
+
+/// Writes elements as words.
+pub(super) fn words(elements: &[Element]) -> Vec<u64> {
+    elements.iter().flat_map(|element| element.0).collect()
+}

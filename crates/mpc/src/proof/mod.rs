@@ -1,0 +1,179 @@
+//! Proofs that a party sent what follows from what it holds, to two verifiers that each know half.
+//!
+//! A *prover* P has factors `left`, which the *left verifier* L knows too, and factors `right`,
+//! which the *right verifier* R knows. For many *equations* at once it proves
+//!
+//! > Σ_s left_s\[t\] · right_s\[t\] = c_L\[t\] + c_R\[t\] mod 2^64,
+//!
+//! where the constants c_L and c_R are known to L and to R. The sum is over the *terms* of an
+//! equation. At most one of the three parties is corrupt. A false equation is refused except with
+//! probability 2^−42, and nobody learns anything but that the equations hold. This module knows no
+//! protocol: a protocol says which equations its messages ought to satisfy.
+//!
+//! It is a distributed zero-knowledge proof (Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; for
+//! three parties Boyle, Gilboa, Ishai, Nof 2019), in the Galois ring of [`kernels::galois`]. The
+//! halves are not shared between the verifiers: each knows one whole. So a proof is an inner
+//! product, and its size grows with the logarithm of the number of terms.
+//!
+//! # The proof
+//!
+//! Words are in rows, and rows in chunks: see [`kernels::galois::words`]. An equation is at a row, a
+//! chunk and a lane, and has the weight u_chunk · v_row · y_lane. All these are random members of
+//! the exceptional set. One equation is left to prove, the weighted sum of all.
+//!
+//! 1. *Words* ([`Level::Words`]). Let q(X) be the sum over all rows and lanes, with weights v and y,
+//!    of the products A(X)·B(X), where A and B are the multilinear polynomials of the chunks. P
+//!    sends q as its values at {0, 1, ∞}^5: additively shared, L's share being drawn from a key that
+//!    P shares with L. The claim Σ_i u_i·q(i) = Σ weights·(c_L + c_R) is linear, so that each
+//!    verifier checks its share. At a random point r the verifiers have shares of q(r), and L knows
+//!    all A(r), R all B(r): the claim is now Σ v·y·A(r)·B(r) = q(r), with 1/32 as many terms.
+//! 2. *Fold* ([`Level::Fold`]), as often as needed: the same with what is left, whose rows are split
+//!    into 4 to 16 chunks. L and P have multiplied their side by v.
+//! 3. *Blind* ([`Level::Blind`]). One block of eight lanes is left. P and L draw a random block α, P
+//!    and R draw β. With one more variable, A(Z) = (1 − Z)·a + Z·α, and B likewise. P sends the
+//!    quadratic polynomial q(Z) = Σ y·A(Z)·B(Z) at {0, 1, ∞}, shared as before. The claim is that
+//!    q(0) is what the last level left. At a random z ≠ 0, L sends A(z) to R, with its shares of all
+//!    claims. R checks them, and that Σ y·A(z)·B(z) = q(z).
+//!
+//! # Challenges
+//!
+//! All challenges of a proof come from a key that L and R share, and P does not know. P is told a
+//! challenge once what it judges is fixed:
+//!
+//! - The weights come from two seeds. Each verifier tells P one, after it has received all that P
+//!   sent of this batch. So P knows the weights only when both have.
+//! - The point of a level comes from a seed that R tells P after the message of that level. R alone
+//!   receives such messages. L's shares are fixed from the start, since they are drawn from a key.
+//!
+//! Both verifiers must mean the same challenge. Otherwise R could tell P another one than L uses,
+//! and learn from L's last message by how much the weighted sums of P's secrets differ. So each
+//! verifier also tells P the hash of what only the other one tells it. P stops if they differ.
+//! A hash of 128 random bits says nothing about them.
+//!
+//! # Why a false equation is refused
+//!
+//! Let P be corrupt. L and R are honest, so they use the same challenges, unknown to P until R tells
+//! them. If an equation is false by e ≠ 0, the weighted sum of errors is a polynomial of degree 3 in
+//! the weights, multilinear, and not zero: it vanishes with probability at most 3/2^48. If a claim
+//! is false and P's shares add up to the claim, then they are not those of the true q, so that the
+//! difference is a polynomial of degree at most 2 in each variable. It is not zero, and vanishes at
+//! r with probability at most 2·5/2^48 for words, 2·4/2^48 for a fold, and 2/(2^48 − 1) for z. In
+//! all that is at most 3 + 10 + 4·8 + 2 = 47 times 2^−48.
+//!
+//! These bounds hold over Z_2^64 because challenges come from an exceptional set: a polynomial with
+//! a coefficient 2^k·c, c odd, is 2^k times one that is not zero modulo 2, and the difference of two
+//! points is invertible.
+//!
+//! # Why nothing is learned
+//!
+//! Let P be honest, and its verifiers not both corrupt.
+//!
+//! - *L is corrupt.* It receives nothing but P's decision whether the hashes agree, and R's whether
+//!   the proof is right. Both are known beforehand: what L sends differs from what it ought to send
+//!   by values that L knows, and R's checks find any difference, except where L guesses a linear
+//!   combination of B(z), which β makes uniform.
+//! - *R is corrupt.* P's messages are uniform, since R does not know L's shares. If R tells P
+//!   another challenge than L's, P stops before it sends more. Of L's last message, A(z) is uniform,
+//!   since z is invertible and α uniform. Its share of a claim makes R's check succeed if P sent the
+//!   messages that it is about. Otherwise it is uniform, since R does not know P's rest of L's
+//!   shares. So all that R sees can be computed from what it had.
+//! - *P is corrupt.* It knows all that L and R know, and sees challenges. R's decision depends on
+//!   nothing else.
+
+mod challenges;
+mod folds;
+mod prover;
+#[cfg(test)]
+mod tests;
+mod verifiers;
+
+pub use challenges::{Opening, Seed};
+pub use prover::Prover;
+pub use verifiers::{Known, LeftVerifier, RightVerifier};
+
+use kernels::galois::words::ROW;
+
+/// Equations of one kind: as many terms in each.
+#[derive(Clone, Debug)]
+pub struct Equations<T> {
+    /// The terms: for each, a factor of every equation, in whole rows.
+    pub terms: Vec<T>,
+    /// The number of equations, a multiple of [`ROW`].
+    pub count: usize,
+}
+
+/// The most rows of terms in one proof: 2 million terms.
+pub const MOST_ROWS: usize = 1 << 13;
+
+/// A step of a proof, with one message of the prover.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Level {
+    /// The words, of whose rows each has five variables.
+    Words,
+    /// Blocks, of which each so many variables' chunks become one.
+    Fold(u32),
+    /// The last block, blinded.
+    Blind,
+}
+
+impl Level {
+    /// Returns the number of elements of the prover's message.
+    fn values(self) -> usize {
+        match self {
+            Self::Words => kernels::galois::words::VERTICES,
+            Self::Fold(variables) => 3_usize.pow(variables),
+            Self::Blind => 3,
+        }
+    }
+}
+
+/// Returns the levels of a proof about so many rows of terms.
+///
+/// The first fold, of the most blocks, has the fewest variables, since its products are the most
+/// work; the last ones have the most, since each costs two rounds.
+fn levels(rows: usize) -> Vec<Level> {
+    let folds: &[u32] = match rows {
+        0..=1 => &[],
+        2..=0x10 => &[4],
+        0x11..=0x100 => &[4, 4],
+        0x101..=0x800 => &[3, 4, 4],
+        _ => &[2, 3, 4, 4],
+    };
+    let folds = folds.iter().map(|variables| Level::Fold(*variables));
+    [Level::Words]
+        .into_iter()
+        .chain(folds)
+        .chain([Level::Blind])
+        .collect()
+}
+
+/// What is wrong with a proof, or with a challenge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The equations are not proved: the prover cheats, or the verifier that says so.
+    Wrong,
+    /// The verifiers told the prover different challenges.
+    Challenges,
+    /// A message is too short or too long, or one too many.
+    Message,
+}
+
+/// Checks that factors are whole rows, and returns the rows of terms.
+///
+/// # Panics
+/// If they are not, or if there are more than [`MOST_ROWS`].
+fn rows_of<T>(equations: &[Equations<T>], length: impl Fn(&T) -> usize) -> usize {
+    let mut rows = 0;
+    for kind in equations {
+        assert!(kind.count % ROW == 0, "equations in rows of {ROW}");
+        for term in &kind.terms {
+            assert_eq!(length(term), kind.count, "a factor of each equation");
+        }
+        rows += kind.terms.len() * (kind.count / ROW);
+    }
+    assert!(
+        rows <= MOST_ROWS,
+        "at most {MOST_ROWS} rows of terms in a proof, not {rows}"
+    );
+    rows
+}
