@@ -1,5 +1,6 @@
 //! Vectors over Z_2^64 and packed bit planes: the arithmetic below every protocol of tacit.
 //!
+//! - [`binary_field`]: the field of 2^64 elements, for proofs about bits;
 //! - [`dispatch`]: which kernels this machine runs, and how to force others;
 //! - [`aes`]: AES-128 over many blocks;
 //! - [`stream`]: pseudo-random words from AES in counter mode, with each range handed out once;
@@ -21,6 +22,7 @@
 //! for tests. Every kernel has a portable version, and tests compare the two bit for bit.
 
 pub mod aes;
+pub mod binary_field;
 pub mod convolution;
 pub mod dispatch;
 pub mod galois;
@@ -38,4 +40,5 @@ pub mod stream;
 pub mod third;
 
 mod shared_slice;
+mod square;
 mod vector;

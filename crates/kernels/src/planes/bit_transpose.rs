@@ -10,7 +10,7 @@ use super::{MATRICES, Matrices};
 use crate::dispatch::Backend;
 
 /// Moves bit j of row i to bit i of row j, in each matrix.
-pub(super) fn transpose(backend: Backend, matrices: &mut Matrices) {
+pub(crate) fn transpose(backend: Backend, matrices: &mut Matrices) {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn avx2(matrices: &mut Matrices) {

@@ -7,7 +7,7 @@
 //! is written and read in whole cache lines, and one vector instruction serves all eight.
 //! [`join_wide`] does the same for values of 128 bits, half by half.
 
-mod bit_transpose;
+pub(crate) mod bit_transpose;
 mod bytes;
 mod wide;
 
@@ -19,7 +19,7 @@ pub use bytes::{pack_bytes, unpack_bytes};
 pub use wide::join_wide;
 
 /// The number of matrices transposed together: a cache line of each plane.
-const MATRICES: usize = 8;
+pub(crate) const MATRICES: usize = 8;
 
 /// Elements of a block for one thread.
 const BLOCK: usize = 1 << 14;
@@ -65,7 +65,7 @@ fn check(width: usize, n: usize, words: usize) {
 }
 
 /// Columns of 64×64 matrices. Word b of matrix row j is at `j * MATRICES + b`.
-type Matrices = [u64; 64 * MATRICES];
+pub(crate) type Matrices = [u64; 64 * MATRICES];
 
 fn split_with(backend: Backend, values: &[u64], lowest: usize, width: usize, out: &mut [u64]) {
     let (backend, stride) = (backend.checked(), words_of(values.len()));

@@ -1,8 +1,7 @@
 //! The challenges of a proof: seeds, what verifiers tell the prover of them, and what is drawn.
 
-use super::{Level, Refused};
-use kernels::galois::words::CHUNKS;
-use kernels::galois::{Block, DEGREE, Element, LANES, draw};
+use super::ring::{Ring, Value};
+use super::{CHUNKS, Level, Refused, VARIABLES};
 use kernels::stream::{Key, Stream};
 
 /// Random bits from which challenges are drawn.
@@ -107,54 +106,52 @@ fn commitment(seed: &Seed) -> Commitment {
 }
 
 /// The weights of equations: one factor for each row, each chunk and each lane.
-pub(super) struct Weights {
-    /// Members of the exceptional set, by their bits.
+pub(super) struct Weights<R: Ring> {
+    /// Members of the exceptional set.
     pub(super) rows: Vec<u64>,
-    pub(super) chunks: [Element; CHUNKS],
-    pub(super) lanes: Block,
+    pub(super) chunks: Vec<R::Element>,
+    pub(super) lanes: R::Weights,
 }
 
-impl Weights {
+impl<R: Ring> Weights<R> {
     /// Draws the weights of so many rows of equations.
     pub(super) fn draw(seeds: &[Seed; 2], rows: usize) -> Self {
         let [left, right] = seeds;
         let key = Key::from_words([left[0] ^ right[0], left[1] ^ right[1]]);
         let mut stream = Stream::new(&key, "the weights of a proof");
-        let chunks = draw(&mut stream, CHUNKS);
-        let lanes = draw(&mut stream, LANES);
-        let lanes: Vec<Element> = lanes.into_iter().map(Element::of_bits).collect();
+        let chunks = R::draw(&mut stream, CHUNKS);
         Self {
-            rows: draw(&mut stream, rows),
-            chunks: std::array::from_fn(|chunk| Element::of_bits(chunks[chunk])),
-            lanes: Block::of(&lanes),
+            chunks: chunks.into_iter().map(R::member).collect(),
+            lanes: R::draw_weights(&mut stream),
+            rows: R::draw(&mut stream, rows),
         }
     }
 }
 
 /// The point at which a level's polynomial is evaluated.
-pub(super) struct Point(Vec<Element>);
+pub(super) struct Point<E>(Vec<E>);
 
-impl Point {
+impl<E: Value> Point<E> {
     /// Draws a level's point.
-    pub(super) fn draw(seed: &Seed, level: Level) -> Self {
+    pub(super) fn draw<R: Ring<Element = E>>(seed: &Seed, level: Level) -> Self {
         let mut stream = Stream::new(&Key::from_words(*seed), "a point of a proof");
-        let mut coordinates = draw(&mut stream, variables(level));
+        let mut coordinates = R::draw(&mut stream, variables(level));
         if level == Level::Blind {
             // The blinding needs an invertible element. The probability of another draw is 2^-48.
             while coordinates[0] == 0 {
-                coordinates = draw(&mut stream, 1);
+                coordinates = R::draw(&mut stream, 1);
             }
         }
-        Self(coordinates.into_iter().map(Element::of_bits).collect())
+        Self(coordinates.into_iter().map(R::member).collect())
     }
 
     /// Returns the values there of the indicators of {0, 1}^n: a multilinear polynomial's value is
     /// the sum of its values times these.
-    pub(super) fn indicators(&self) -> Vec<Element> {
-        let mut found = vec![Element::ONE];
+    pub(super) fn indicators(&self) -> Vec<E> {
+        let mut found = vec![E::ONE];
         for coordinate in &self.0 {
-            let other = Element::ONE.sub(coordinate);
-            let of = |each: &Element| [each.mul(&other), each.mul(coordinate)];
+            let other = E::ONE.sub(coordinate);
+            let of = |each: &E| [each.mul(&other), each.mul(coordinate)];
             found = found.iter().flat_map(of).collect();
         }
         found
@@ -162,14 +159,14 @@ impl Point {
 
     /// Returns the value there of a polynomial of degree two in each variable, from its values at
     /// {0, 1, ∞}^n.
-    pub(super) fn value(&self, vertices: &[Element]) -> Element {
+    pub(super) fn value(&self, vertices: &[E]) -> E {
         let mut values = vertices.to_vec();
         for coordinate in &self.0 {
             let third = values.len() / 3;
             let (zero, rest) = values.split_at(third);
             let (one, top) = rest.split_at(third);
             // q(x) = q(0) + x·(q(1) − q(0) + (x − 1)·q(∞)).
-            let less = coordinate.sub(&Element::ONE);
+            let less = coordinate.sub(&E::ONE);
             let value = |at: usize| {
                 let slope = one[at].sub(&zero[at]).add(&less.mul(&top[at]));
                 zero[at].add(&coordinate.mul(&slope))
@@ -183,7 +180,7 @@ impl Point {
 /// Returns the number of variables of a level's polynomial.
 fn variables(level: Level) -> usize {
     match level {
-        Level::Words => kernels::galois::words::VARIABLES,
+        Level::Words => VARIABLES,
         Level::Fold(variables) => variables as usize,
         Level::Blind => 1,
     }
@@ -191,11 +188,8 @@ fn variables(level: Level) -> usize {
 
 /// Returns the sum of the values at {0, 1}^n of a polynomial that is given by its values at {0, 1,
 /// ∞}^n, each times its weight.
-pub(super) fn sum_at_corners(
-    vertices: &[Element],
-    weight: impl Fn(usize, &Element) -> Element,
-) -> Element {
-    let mut sum = Element::ZERO;
+pub(super) fn sum_at_corners<E: Value>(vertices: &[E], weight: impl Fn(usize, &E) -> E) -> E {
+    let mut sum = E::ZERO;
     let mut corner = 0;
     for (vertex, value) in vertices.iter().enumerate() {
         let mut digits = vertex;
@@ -213,19 +207,30 @@ pub(super) fn sum_at_corners(
 }
 
 /// Draws elements that are uniform.
-pub(super) fn uniform(stream: &mut Stream, count: usize) -> Vec<Element> {
-    let mut words = vec![0; DEGREE * count];
+pub(super) fn uniform<R: Ring>(stream: &mut Stream, count: usize) -> Vec<R::Element> {
+    let mut words = vec![0; R::WORDS * count];
     stream.reserve(words.len()).fill(0, &mut words);
-    elements(&words)
+    elements::<R>(&words)
+}
+
+/// Draws the block that blinds what is left of one side.
+pub(super) fn blinding<R: Ring>(stream: &mut Stream) -> R::Block {
+    R::block(&uniform::<R>(stream, R::LANES))
 }
 
 /// Reads elements from words.
-pub(super) fn elements(words: &[u64]) -> Vec<Element> {
-    let element = |words: &[u64]| Element(words.try_into().expect("as many words as the degree"));
-    words.chunks_exact(DEGREE).map(element).collect()
+pub(super) fn elements<R: Ring>(words: &[u64]) -> Vec<R::Element> {
+    words.chunks_exact(R::WORDS).map(R::element).collect()
 }
 
 /// Writes elements as words.
-pub(super) fn words(elements: &[Element]) -> Vec<u64> {
-    elements.iter().flat_map(|element| element.0).collect()
+pub(super) fn words<'a, R: Ring>(elements: impl IntoIterator<Item = &'a R::Element>) -> Vec<u64>
+where
+    R::Element: 'a,
+{
+    let mut words = Vec::new();
+    for element in elements {
+        R::write(element, &mut words);
+    }
+    words
 }

@@ -3,23 +3,26 @@
 //! A *prover* P has factors `left`, which the *left verifier* L knows too, and factors `right`,
 //! which the *right verifier* R knows. For many *equations* at once it proves
 //!
-//! > Σ_s left_s\[t\] · right_s\[t\] = c_L\[t\] + c_R\[t\] mod 2^64,
+//! > Σ_s left_s\[t\] · right_s\[t\] = c_L\[t\] + c_R\[t\],
 //!
 //! where the constants c_L and c_R are known to L and to R. The sum is over the *terms* of an
-//! equation. At most one of the three parties is corrupt. A false equation is refused except with
-//! probability 2^−42, and nobody learns anything but that the equations hold. This module knows no
-//! protocol: a protocol says which equations its messages ought to satisfy.
+//! equation. Equations are modulo 2^64 ([`Words`]) or modulo 2 ([`Bits`]). At most one of the three
+//! parties is corrupt. A false equation is refused except with probability 2^−42, and nobody learns
+//! anything but that the equations hold. This module knows no protocol: a protocol says which
+//! equations its messages ought to satisfy.
 //!
 //! It is a distributed zero-knowledge proof (Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; for
-//! three parties Boyle, Gilboa, Ishai, Nof 2019), in the Galois ring of [`kernels::galois`]. The
-//! halves are not shared between the verifiers: each knows one whole. So a proof is an inner
-//! product, and its size grows with the logarithm of the number of terms.
+//! three parties Boyle, Gilboa, Ishai, Nof 2019; for bits Li+ 2023). It computes in the Galois ring
+//! of [`kernels::galois`], or in the field of [`kernels::binary_field`]: see [`ring`]. The halves
+//! are not shared between the verifiers: each knows one whole. So a proof is an inner product, and
+//! its size grows with the logarithm of the number of terms.
 //!
 //! # The proof
 //!
-//! Words are in rows, and rows in chunks: see [`kernels::galois::words`]. An equation is at a row, a
+//! Values are in rows, rows in chunks, and chunks in lanes: see [`ring`]. An equation is at a row, a
 //! chunk and a lane, and has the weight u_chunk · v_row · y_lane. All these are random members of
-//! the exceptional set. One equation is left to prove, the weighted sum of all.
+//! the exceptional set, except that y_p = X^p for bits. One equation is left to prove, the weighted
+//! sum of all.
 //!
 //! 1. *Words* ([`Level::Words`]). Let q(X) be the sum over all rows and lanes, with weights v and y,
 //!    of the products A(X)·B(X), where A and B are the multilinear polynomials of the chunks. P
@@ -29,11 +32,11 @@
 //!    all A(r), R all B(r): the claim is now Σ v·y·A(r)·B(r) = q(r), with 1/32 as many terms.
 //! 2. *Fold* ([`Level::Fold`]), as often as needed: the same with what is left, whose rows are split
 //!    into 4 to 16 chunks. L and P have multiplied their side by v.
-//! 3. *Blind* ([`Level::Blind`]). One block of eight lanes is left. P and L draw a random block α, P
-//!    and R draw β. With one more variable, A(Z) = (1 − Z)·a + Z·α, and B likewise. P sends the
-//!    quadratic polynomial q(Z) = Σ y·A(Z)·B(Z) at {0, 1, ∞}, shared as before. The claim is that
-//!    q(0) is what the last level left. At a random z ≠ 0, L sends A(z) to R, with its shares of all
-//!    claims. R checks them, and that Σ y·A(z)·B(z) = q(z).
+//! 3. *Blind* ([`Level::Blind`]). One block is left, an element for each lane. P and L draw a random
+//!    block α, P and R draw β. With one more variable, A(Z) = (1 − Z)·a + Z·α, and B likewise. P
+//!    sends the quadratic polynomial q(Z) = Σ y·A(Z)·B(Z) at {0, 1, ∞}, shared as before. The claim
+//!    is that q(0) is what the last level left. At a random z ≠ 0, L sends A(z) to R, with its
+//!    shares of all claims. R checks them, and that Σ y·A(z)·B(z) = q(z).
 //!
 //! # Challenges
 //!
@@ -54,11 +57,12 @@
 //!
 //! Let P be corrupt. L and R are honest, so they use the same challenges, unknown to P until R tells
 //! them. If an equation is false by e ≠ 0, the weighted sum of errors is a polynomial of degree 3 in
-//! the weights, multilinear, and not zero: it vanishes with probability at most 3/2^48. If a claim
+//! the weights, multilinear, and not zero: it vanishes with probability at most 3/2^48. For bits, the
+//! errors of a word are the coefficients of one element, which is not zero. If a claim
 //! is false and P's shares add up to the claim, then they are not those of the true q, so that the
 //! difference is a polynomial of degree at most 2 in each variable. It is not zero, and vanishes at
 //! r with probability at most 2·5/2^48 for words, 2·4/2^48 for a fold, and 2/(2^48 − 1) for z. In
-//! all that is at most 3 + 10 + 4·8 + 2 = 47 times 2^−48.
+//! all that is at most 3 + 10 + 4·8 + 2 = 47 times 2^−48; for bits, 47 times 2^−64.
 //!
 //! These bounds hold over Z_2^64 because challenges come from an exceptional set: a polynomial with
 //! a coefficient 2^k·c, c odd, is 2^k times one that is not zero modulo 2, and the difference of two
@@ -83,26 +87,31 @@
 mod challenges;
 mod folds;
 mod prover;
+pub mod ring;
 #[cfg(test)]
 mod tests;
 mod verifiers;
 
 pub use challenges::{Opening, Seed};
 pub use prover::Prover;
+pub use ring::{Bits, Ring, Words};
 pub use verifiers::{Known, LeftVerifier, RightVerifier};
 
-use kernels::galois::words::ROW;
+use kernels::galois::words::{CHUNKS, VARIABLES, VERTICES};
+
+/// Both rings have rows of as many chunks.
+const _: () = assert!(CHUNKS == kernels::binary_field::CHUNKS);
 
 /// Equations of one kind: as many terms in each.
 #[derive(Clone, Debug)]
 pub struct Equations<T> {
     /// The terms: for each, a factor of every equation, in whole rows.
     pub terms: Vec<T>,
-    /// The number of equations, a multiple of [`ROW`].
+    /// The number of words of each factor.
     pub count: usize,
 }
 
-/// The most rows of terms in one proof: 2 million terms.
+/// The most rows of terms in one proof: 2 million terms of words, or 16 million of bits.
 pub const MOST_ROWS: usize = 1 << 13;
 
 /// A step of a proof, with one message of the prover.
@@ -120,7 +129,7 @@ impl Level {
     /// Returns the number of elements of the prover's message.
     fn values(self) -> usize {
         match self {
-            Self::Words => kernels::galois::words::VERTICES,
+            Self::Words => VERTICES,
             Self::Fold(variables) => 3_usize.pow(variables),
             Self::Blind => 3,
         }
@@ -162,14 +171,18 @@ pub enum Refused {
 ///
 /// # Panics
 /// If they are not, or if there are more than [`MOST_ROWS`].
-fn rows_of<T>(equations: &[Equations<T>], length: impl Fn(&T) -> usize) -> usize {
+fn rows_of<R: Ring, T>(equations: &[Equations<T>], length: impl Fn(&T) -> usize) -> usize {
     let mut rows = 0;
     for kind in equations {
-        assert!(kind.count % ROW == 0, "equations in rows of {ROW}");
+        assert!(
+            kind.count % R::ROW == 0,
+            "factors in rows of {} words",
+            R::ROW
+        );
         for term in &kind.terms {
             assert_eq!(length(term), kind.count, "a factor of each equation");
         }
-        rows += kind.terms.len() * (kind.count / ROW);
+        rows += kind.terms.len() * (kind.count / R::ROW);
     }
     assert!(
         rows <= MOST_ROWS,

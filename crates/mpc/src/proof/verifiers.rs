@@ -1,13 +1,11 @@
 //! The verifiers' sides.
 
 use super::challenges::{
-    Opening, Point, Seed, Seeds, Weights, elements, sum_at_corners, uniform, words,
+    Opening, Point, Seed, Seeds, Weights, blinding, elements, sum_at_corners, uniform, words,
 };
 use super::folds::{self, Side};
-use super::prover::blind;
+use super::ring::{Ring, Value};
 use super::{Equations, Level, Refused, levels, rows_of};
-use kernels::galois::words::{ROW, chunk_sums};
-use kernels::galois::{Block, DEGREE, Element, LANES, blocks};
 use kernels::stream::Stream;
 
 /// What a verifier knows of equations of one kind: its factors, and its constants.
@@ -20,24 +18,24 @@ pub struct Known<'a> {
 }
 
 /// The challenges of a proof, and this verifier's shares of its claims.
-struct Verifier<'a> {
+struct Verifier<'a, R: Ring> {
     known: &'a [Known<'a>],
     levels: Vec<Level>,
     seeds: Seeds,
-    weights: Weights,
+    weights: Weights<R>,
     /// By how much this verifier's shares of each claim differ from those of the values: the
     /// verifiers' must cancel.
-    differences: Vec<Element>,
+    differences: Vec<R::Element>,
     /// Its share of the claim that the last level left.
-    claim: Element,
+    claim: R::Element,
 }
 
-impl<'a> Verifier<'a> {
+impl<'a, R: Ring> Verifier<'a, R> {
     fn new(known: &'a [Known<'a>], with_other: &mut Stream) -> Self {
         let factors: Vec<_> = known.iter().map(|kind| kind.factors.clone()).collect();
-        let levels = levels(rows_of(&factors, |factor| factor.len()));
+        let levels = levels(rows_of::<R, _>(&factors, |factor| factor.len()));
         let seeds = Seeds::draw(with_other, levels.len());
-        let rows = known.iter().map(|kind| kind.factors.count / ROW).sum();
+        let rows = known.iter().map(|kind| kind.factors.count / R::ROW).sum();
         let weights = Weights::draw(&seeds.weights, rows);
         Self {
             known,
@@ -45,12 +43,12 @@ impl<'a> Verifier<'a> {
             seeds,
             weights,
             differences: Vec::new(),
-            claim: Element::ZERO,
+            claim: R::Element::ZERO,
         }
     }
 
     /// Takes this verifier's shares of a level's values.
-    fn take(&mut self, at: usize, shares: &[Element]) {
+    fn take(&mut self, at: usize, shares: &[R::Element]) {
         let sum = match self.levels[at] {
             Level::Words => {
                 sum_at_corners(shares, |chunk, share| self.weights.chunks[chunk].mul(share))
@@ -69,24 +67,26 @@ impl<'a> Verifier<'a> {
     }
 
     /// Returns the sum of this verifier's constants, each times its equation's weight.
-    fn constants(&self) -> Element {
+    fn constants(&self) -> R::Element {
         let mut rows = &self.weights.rows[..];
-        let mut sum = Element::ZERO;
+        let mut sum = R::Element::ZERO;
         for kind in self.known {
-            let (own, rest) = rows.split_at(kind.factors.count / ROW);
+            let (own, rest) = rows.split_at(kind.factors.count / R::ROW);
             rows = rest;
-            let sums = chunk_sums(kind.constants, own).of_lanes(&self.weights.lanes);
-            sum = sum.add(&Element::inner_product(&sums, &self.weights.chunks));
+            let sums = R::chunk_sums(kind.constants, own, &self.weights.lanes);
+            for (each, weight) in sums.iter().zip(&self.weights.chunks) {
+                sum = sum.add(&each.mul(weight));
+            }
         }
         sum
     }
 
-    fn point(&self, at: usize) -> Point {
-        Point::draw(&self.seeds.levels[at], self.levels[at])
+    fn point(&self, at: usize) -> Point<R::Element> {
+        Point::draw::<R>(&self.seeds.levels[at], self.levels[at])
     }
 
     /// Folds this verifier's factors at the points of all levels, and blinds the rest.
-    fn folded(&self, side: Side, blinding: &Block) -> Block {
+    fn folded(&self, side: Side, blinding: R::Block) -> R::Block {
         let mut folded = Vec::new();
         for (at, level) in self.levels.iter().enumerate() {
             let indicators = self.point(at).indicators();
@@ -95,10 +95,10 @@ impl<'a> Verifier<'a> {
                     let equations = self.known.iter().map(|kind| &kind.factors);
                     folds::of_words(equations, |factor| factor, side, &self.weights, &indicators)
                 }
-                Level::Fold(_) => blocks::fold(&folded, &indicators),
+                Level::Fold(_) => R::fold_blocks(&folded, &indicators),
                 Level::Blind => {
-                    let last = folded.first().copied().unwrap_or(Block::ZERO);
-                    blocks::fold(&[last, *blinding], &indicators)
+                    let both = [folds::last::<R>(&folded), blinding];
+                    R::fold_blocks(&both, &indicators)
                 }
             };
         }
@@ -107,12 +107,12 @@ impl<'a> Verifier<'a> {
 }
 
 /// The verifier that knows the left factors.
-pub struct LeftVerifier<'a> {
-    verifier: Verifier<'a>,
+pub struct LeftVerifier<'a, R: Ring> {
+    verifier: Verifier<'a, R>,
     with_prover: Stream,
 }
 
-impl<'a> LeftVerifier<'a> {
+impl<'a, R: Ring> LeftVerifier<'a, R> {
     /// Begins to verify, after all that the prover sent of this batch is there. Streams are those of
     /// keys that this party shares with the prover and with the right verifier, and serve one proof.
     ///
@@ -136,28 +136,29 @@ impl<'a> LeftVerifier<'a> {
     #[must_use]
     pub fn finish(mut self) -> Vec<u64> {
         let levels = self.verifier.levels.clone();
-        let mut blinding = Block::ZERO;
+        let mut blind = None;
         for (at, level) in levels.into_iter().enumerate() {
             if level == Level::Blind {
-                blinding = blind(&mut self.with_prover);
+                blind = Some(blinding::<R>(&mut self.with_prover));
             }
-            let shares = uniform(&mut self.with_prover, level.values());
+            let shares = uniform::<R>(&mut self.with_prover, level.values());
             self.verifier.take(at, &shares);
         }
+        let blind = blind.expect("the last level is blind");
         let mut told = self.verifier.differences.clone();
         told.push(self.verifier.claim);
-        told.extend(self.verifier.folded(Side::Left, &blinding).lanes());
-        words(&told)
+        told.extend(R::lanes(&self.verifier.folded(Side::Left, blind)));
+        words::<R>(&told)
     }
 }
 
 /// The verifier that knows the right factors, and decides.
-pub struct RightVerifier<'a> {
-    verifier: Verifier<'a>,
+pub struct RightVerifier<'a, R: Ring> {
+    verifier: Verifier<'a, R>,
     with_prover: Stream,
 }
 
-impl<'a> RightVerifier<'a> {
+impl<'a, R: Ring> RightVerifier<'a, R> {
     /// Begins to verify, after all that the prover sent of this batch is there. Streams are those of
     /// keys that this party shares with the prover and with the left verifier, and serve one proof.
     ///
@@ -181,7 +182,7 @@ impl<'a> RightVerifier<'a> {
     #[must_use]
     pub fn expects(&self) -> Option<usize> {
         let level = self.verifier.levels.get(self.verifier.differences.len())?;
-        Some(level.values() * DEGREE)
+        Some(level.values() * R::WORDS)
     }
 
     /// Takes the prover's next message, and returns the seed to tell it; `None` after the last one.
@@ -193,7 +194,7 @@ impl<'a> RightVerifier<'a> {
             return Err(Refused::Message);
         }
         let at = self.verifier.differences.len();
-        self.verifier.take(at, &elements(message));
+        self.verifier.take(at, &elements::<R>(message));
         let is_last = at + 1 == self.verifier.levels.len();
         Ok((!is_last).then(|| self.verifier.seeds.levels[at]))
     }
@@ -205,19 +206,18 @@ impl<'a> RightVerifier<'a> {
     /// another length, or messages of the prover are missing.
     pub fn finish(mut self, message: &[u64]) -> Result<(), Refused> {
         let levels = self.verifier.levels.len();
-        if self.expects().is_some() || message.len() != (levels + 1 + LANES) * DEGREE {
+        if self.expects().is_some() || message.len() != (levels + 1 + R::LANES) * R::WORDS {
             return Err(Refused::Message);
         }
-        let told = elements(message);
+        let told = elements::<R>(message);
         let (differences, rest) = told.split_at(levels);
-        let (claim, left) = (rest[0], Block::of(&rest[1..]));
-        let right = self
-            .verifier
-            .folded(Side::Right, &blind(&mut self.with_prover));
-        let product = folds::weighted(&left.mul(&right), &self.verifier.weights.lanes);
+        let (claim, left) = (rest[0], R::block(&rest[1..]));
+        let blind = blinding::<R>(&mut self.with_prover);
+        let right = self.verifier.folded(Side::Right, blind);
+        let product = R::block_sums(&[left], &[right], 0, &self.verifier.weights.lanes)[0];
         let mut is_right = product == claim.add(&self.verifier.claim);
         for (own, other) in self.verifier.differences.iter().zip(differences) {
-            is_right &= own.add(other) == Element::ZERO;
+            is_right &= own.add(other) == R::Element::ZERO;
         }
         is_right.then_some(()).ok_or(Refused::Wrong)
     }

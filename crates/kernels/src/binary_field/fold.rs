@@ -1,0 +1,169 @@
+//! Evaluation of the functions of all rows at one point.
+//!
+//! Bit j of the 64 elements of a row is a plane of 64 bits: the XOR of the words whose coordinate
+//! of the point has bit j. The XORs of all 16 subsets of four words are computed once and serve all
+//! 64 planes. A transposition of bits makes elements of planes. Eight rows are processed side by
+//! side.
+//!
+//! The point determines where a table is read. The words do not.
+
+#[cfg(avx512)]
+use super::fold512::Fold512;
+use super::{BLOCK, CHUNKS, ROWS};
+use crate::dispatch::Backend;
+use crate::parallel::{self, Rates};
+use crate::planes::{MATRICES, Matrices, bit_transpose};
+use crate::square::{SQUARE, transpose};
+use std::mem::MaybeUninit;
+
+/// Words of a row whose subsets share a table.
+const SUBSET: usize = 4;
+
+/// The tables of a row.
+const TABLES: usize = CHUNKS / SUBSET;
+
+/// Words at one position of several rows.
+type Lanes = [u64; ROWS];
+
+/// For each bit, the entries of the tables that add up to its plane.
+type Entries = [[u8; TABLES]; 64];
+
+pub(super) fn fold_with(backend: Backend, words: &[u64], point: &[u64; CHUNKS]) -> Vec<u64> {
+    #[cfg(avx512)]
+    if let (Backend::Avx512, Some(engine)) = (backend.checked(), Fold512::new(point)) {
+        // SAFETY: the engine writes all elements.
+        return unsafe { by_blocks(words, |out, words| engine.fold(out, words)) };
+    }
+    fold_by_tables(backend, words, point)
+}
+
+/// Folds as processors without AVX-512 and GFNI do.
+pub(super) fn fold_by_tables(backend: Backend, words: &[u64], point: &[u64; CHUNKS]) -> Vec<u64> {
+    const { assert!(ROWS == MATRICES, "a matrix for each row") }
+    let (backend, entries) = (backend.checked(), entries(point));
+    // SAFETY: all elements are written.
+    unsafe {
+        by_blocks(words, |out, words| {
+            fold_block(backend, out, words, &entries)
+        })
+    }
+}
+
+/// Calls `work` on the elements and the words of several rows at a time.
+///
+/// # Safety
+/// `work` writes all the elements that it is given.
+unsafe fn by_blocks(
+    words: &[u64],
+    work: impl Fn(&mut [MaybeUninit<u64>], &[u64]) + Sync,
+) -> Vec<u64> {
+    let n = words.len() / CHUNKS;
+    assert!(
+        words.len() == CHUNKS * n,
+        "rows of {CHUNKS} words, not {} words",
+        words.len()
+    );
+    let mut out = Vec::with_capacity(64 * n);
+    let places = &mut out.spare_capacity_mut()[..64 * n];
+    let rates = Rates {
+        outputs: [64 * 64],
+        inputs: [64 * CHUNKS],
+    };
+    parallel::map_packed(n, BLOCK, [places], [words], rates, |_, [out], [words]| {
+        work(out, words);
+    });
+    // SAFETY: the blocks are all rows, and the caller guarantees that their elements are written.
+    unsafe { out.set_len(64 * n) };
+    out
+}
+
+/// Writes the elements of all rows. The caller checked that the processor has the backend.
+fn fold_block(backend: Backend, out: &mut [MaybeUninit<u64>], words: &[u64], entries: &Entries) {
+    for (out, rows) in out.chunks_mut(64 * ROWS).zip(words.chunks(CHUNKS * ROWS)) {
+        let mut matrices = [0; 64 * MATRICES];
+        backend.call(
+            #[inline(always)]
+            || add(&mut matrices, &load(rows), entries),
+        );
+        bit_transpose::transpose(backend, &mut matrices);
+        backend.call(
+            #[inline(always)]
+            || store(out, &matrices),
+        );
+    }
+}
+
+fn entries(point: &[u64; CHUNKS]) -> Entries {
+    std::array::from_fn(|bit| {
+        std::array::from_fn(|table| {
+            (0..SUBSET).fold(0, |entry, i| {
+                entry | ((point[table * SUBSET + i] >> bit & 1) as u8) << i
+            })
+        })
+    })
+}
+
+/// Loads up to [`ROWS`] rows side by side. Missing rows are zero.
+#[inline(always)]
+fn load(rows: &[u64]) -> [Lanes; CHUNKS] {
+    let mut padded;
+    let rows: &[u64; CHUNKS * ROWS] = match rows.first_chunk() {
+        Some(whole) => whole,
+        None => {
+            padded = [0; CHUNKS * ROWS];
+            padded[..rows.len()].copy_from_slice(rows);
+            &padded
+        }
+    };
+    let mut words = [[0; ROWS]; CHUNKS];
+    for start in (0..CHUNKS).step_by(SQUARE) {
+        let square = std::array::from_fn(|row| line(rows, row * CHUNKS + start));
+        words[start..start + SQUARE].copy_from_slice(&transpose(square));
+    }
+    words
+}
+
+/// Returns [`SQUARE`] words.
+#[inline(always)]
+fn line(words: &[u64], start: usize) -> [u64; SQUARE] {
+    *words[start..].first_chunk().expect("a line's words")
+}
+
+/// Computes the planes of eight rows. Row j of the matrices is plane j.
+#[inline(always)]
+fn add(matrices: &mut Matrices, words: &[Lanes; CHUNKS], entries: &Entries) {
+    let mut tables = [[[0; ROWS]; 1 << SUBSET]; TABLES];
+    for (table, words) in tables.iter_mut().zip(words.chunks_exact(SUBSET)) {
+        for (i, words) in words.iter().enumerate() {
+            let (without, with) = table.split_at_mut(1 << i);
+            for (with, without) in with.iter_mut().zip(without) {
+                for lane in 0..ROWS {
+                    with[lane] = without[lane] ^ words[lane];
+                }
+            }
+        }
+    }
+    for (planes, entries) in matrices.chunks_exact_mut(ROWS).zip(entries) {
+        let mut sum = [0; ROWS];
+        for (table, entry) in tables.iter().zip(entries) {
+            let words = &table[usize::from(*entry) % (1 << SUBSET)];
+            for lane in 0..ROWS {
+                sum[lane] ^= words[lane];
+            }
+        }
+        planes.copy_from_slice(&sum);
+    }
+}
+
+/// Writes the elements of up to eight rows, one row after another.
+#[inline(always)]
+fn store(out: &mut [MaybeUninit<u64>], matrices: &Matrices) {
+    for start in (0..64).step_by(SQUARE) {
+        let square = std::array::from_fn(|i| line(matrices, (start + i) * ROWS));
+        for (out, line) in out.chunks_exact_mut(64).zip(transpose(square)) {
+            for (place, element) in out[start..start + SQUARE].iter_mut().zip(line) {
+                place.write(element);
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! GF(2^64), and sums over packed bits with weights from it.
+//!
+//! The field is GF(2)[X] modulo X^64 + X^4 + X^3 + X + 1. An element is a word: bit p is the
+//! coefficient of X^p. Addition is XOR. The element 2 is X.
+//!
+//! Proofs about shared bits use these sums (distributed zero-knowledge proofs by sum-check). A row
+//! is [`CHUNKS`] words, 2048 bits. Chunk i of a row is the value at the point i of {0, 1}^5 of a
+//! function that is linear in each of five variables. The most significant bit of i is variable 1.
+//! [`vertex_sums`] multiplies two such functions at each point of {0, 1, ∞}^5 and adds up the rows.
+//! [`fold`] evaluates the functions at a point of the field.
+//!
+//! Sums of products are kept as polynomials of 128 bits and reduced once, at the end. Carry-less
+//! multiplications of the processor make the products: four at a time with the AVX-512 kernels, if
+//! the processor has vector multiplications, and otherwise one at a time. Without either, [`mul`]
+//! and [`inner_product`] multiply integers with holes in their bits, and the other sums select
+//! table entries by the bits of the weights.
+//!
+//! The weights of [`vertex_sums`] and [`weighted_sums`] and the point of [`fold`] are public, since
+//! all parties expand them from the same coins. So tables may be indexed by them. All other
+//! arguments are secret: no kernel branches on them or indexes by them.
+
+mod by_bits;
+#[cfg(target_arch = "x86_64")]
+mod clmul;
+#[cfg(avx512)]
+mod clmul512;
+mod expand;
+mod fold;
+#[cfg(avx512)]
+mod fold512;
+mod portable;
+
+use crate::dispatch::{Backend, backend};
+use crate::parallel;
+#[cfg(target_arch = "x86_64")]
+use clmul::Clmul;
+#[cfg(avx512)]
+use clmul512::Clmul512;
+use expand::PADDED;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// The words of a row: a function's values on {0, 1}^5.
+pub const CHUNKS: usize = 32;
+
+/// The points of {0, 1, ∞}^5.
+pub const VERTICES: usize = 243;
+
+/// Rows of a block for one thread: tens of microseconds of work.
+const BLOCK: usize = 1 << 10;
+
+/// Rows that are processed side by side in registers.
+const ROWS: usize = 8;
+
+/// What multiplies.
+#[derive(Clone, Copy, Debug)]
+enum Engine {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Clmul(Clmul),
+    #[cfg(avx512)]
+    Clmul512(Clmul512),
+}
+
+impl Engine {
+    /// Returns the fastest engine that the backend allows and the processor has.
+    fn of(backend: Backend) -> Self {
+        let backend = backend.checked();
+        #[cfg(avx512)]
+        if let (Backend::Avx512, Some(engine)) = (backend, Clmul512::new()) {
+            return Self::Clmul512(engine);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let (Backend::Avx2 | Backend::Avx512, Some(engine)) = (backend, Clmul::new()) {
+            return Self::Clmul(engine);
+        }
+        let _ = backend;
+        Self::Portable
+    }
+}
+
+/// Returns the product in the field.
+#[must_use]
+pub fn mul(a: u64, b: u64) -> u64 {
+    mul_with(Engine::of(backend()), a, b)
+}
+
+fn mul_with(engine: Engine, a: u64, b: u64) -> u64 {
+    reduce(match engine {
+        Engine::Portable => portable::product(a, b),
+        #[cfg(target_arch = "x86_64")]
+        Engine::Clmul(engine) => engine.product(a, b),
+        #[cfg(avx512)]
+        Engine::Clmul512(engine) => engine.narrow().product(a, b),
+    })
+}
+
+/// Returns Σ `a[k]` · `b[k]`.
+///
+/// # Panics
+/// If the lengths differ.
+#[must_use]
+pub fn inner_product(a: &[u64], b: &[u64]) -> u64 {
+    inner_product_with(Engine::of(backend()), a, b)
+}
+
+fn inner_product_with(engine: Engine, a: &[u64], b: &[u64]) -> u64 {
+    assert!(
+        a.len() == b.len(),
+        "an inner product of {} and {} elements",
+        a.len(),
+        b.len()
+    );
+    let [sum] = sum_blocks(a.len(), parallel::GRAIN, |range, [sum]| {
+        let (a, b) = (&a[range.clone()], &b[range]);
+        *sum = match engine {
+            Engine::Portable => portable::inner_product(a, b),
+            #[cfg(target_arch = "x86_64")]
+            Engine::Clmul(engine) => engine.inner_product(a, b),
+            #[cfg(avx512)]
+            Engine::Clmul512(engine) => engine.inner_product(a, b),
+        };
+    });
+    sum
+}
+
+/// Returns, for each vertex v of {0, 1, ∞}^5, the sum over all rows k of
+/// `weights[k]` · (A_k(v) AND B_k(v)), where A_k and B_k are the functions given by row k of `left`
+/// and of `right`.
+///
+/// The digits of v to base 3 are its variables, the most significant one first. Digit 2 is ∞. A
+/// function's value at ∞ in a variable is the coefficient of that variable: the XOR of the values
+/// at 0 and 1. The AND of two words is taken as an element.
+///
+/// # Panics
+/// If `left` or `right` does not have [`CHUNKS`] words for each weight.
+#[must_use]
+pub fn vertex_sums(left: &[u64], right: &[u64], weights: &[u64]) -> [u64; VERTICES] {
+    let backend = backend();
+    vertex_sums_with(backend, Engine::of(backend), left, right, weights)
+}
+
+fn vertex_sums_with(
+    backend: Backend,
+    engine: Engine,
+    left: &[u64],
+    right: &[u64],
+    weights: &[u64],
+) -> [u64; VERTICES] {
+    check(left, weights);
+    check(right, weights);
+    let sums = sum_blocks(weights.len(), BLOCK, |range, sums| {
+        let (left, right) = (rows(left, &range), rows(right, &range));
+        let weights = &weights[range];
+        match engine {
+            Engine::Portable => {
+                let mut by_bits = by_bits::Sums::<PADDED, { PADDED / 9 }>::new();
+                expand::for_products(backend, left, right, weights, |products, weights| {
+                    by_bits.add(backend, products, weights);
+                });
+                by_bits.add_to(sums);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Engine::Clmul(engine) => {
+                expand::for_products(backend, left, right, weights, |products, weights| {
+                    engine.add_weighted(products, weights, sums);
+                });
+            }
+            #[cfg(avx512)]
+            Engine::Clmul512(engine) => engine.vertex_sums(left, right, weights, sums),
+        }
+    });
+    *sums
+        .first_chunk()
+        .expect("the padding follows the vertices")
+}
+
+/// Returns, for each chunk i, the sum over all rows k of `weights[k]` · (word i of row k).
+///
+/// # Panics
+/// If `words` does not have [`CHUNKS`] words for each weight.
+#[must_use]
+pub fn weighted_sums(words: &[u64], weights: &[u64]) -> [u64; CHUNKS] {
+    let backend = backend();
+    weighted_sums_with(backend, Engine::of(backend), words, weights)
+}
+
+fn weighted_sums_with(
+    backend: Backend,
+    engine: Engine,
+    words: &[u64],
+    weights: &[u64],
+) -> [u64; CHUNKS] {
+    check(words, weights);
+    sum_blocks(weights.len(), BLOCK, |range, sums| {
+        let (words, weights) = (rows(words, &range), &weights[range]);
+        match engine {
+            Engine::Portable => {
+                let mut by_bits = by_bits::Sums::<CHUNKS, CHUNKS>::new();
+                by_bits.add(backend, words, weights);
+                by_bits.add_to(sums);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Engine::Clmul(engine) => engine.add_weighted(words, weights, sums),
+            #[cfg(avx512)]
+            Engine::Clmul512(engine) => engine.weighted_sums(words, weights, sums),
+        }
+    })
+}
+
+/// Returns 64 elements for each row. Element p is Σ_i `point[i]` · (bit p of word i).
+///
+/// # Panics
+/// If `words` is not whole rows of [`CHUNKS`] words.
+#[must_use]
+pub fn fold(words: &[u64], point: &[u64; CHUNKS]) -> Vec<u64> {
+    fold::fold_with(backend(), words, point)
+}
+
+fn check(words: &[u64], weights: &[u64]) {
+    let expected = CHUNKS * weights.len();
+    assert!(
+        words.len() == expected,
+        "{} rows take {expected} words, not {}",
+        weights.len(),
+        words.len()
+    );
+}
+
+fn rows<'a>(words: &'a [u64], range: &Range<usize>) -> &'a [u64] {
+    &words[CHUNKS * range.start..CHUNKS * range.end]
+}
+
+/// Adds up the blocks' sums, which `work` writes into zeros, and reduces them.
+fn sum_blocks<const N: usize>(
+    n: usize,
+    block: usize,
+    work: impl Fn(Range<usize>, &mut [u128; N]) + Sync,
+) -> [u64; N] {
+    let total = Mutex::new([0; N]);
+    parallel::for_blocks(n, block, |range| {
+        let mut sums = [0; N];
+        work(range, &mut sums);
+        let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+        for (total, sum) in total.iter_mut().zip(&sums) {
+            *total ^= sum;
+        }
+    });
+    let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    total.map(reduce)
+}
+
+/// Reduces a polynomial of degree 127 or less. X^64 is X^4 + X^3 + X + 1.
+#[inline(always)]
+fn reduce(polynomial: u128) -> u64 {
+    let (low, high) = (polynomial as u64, (polynomial >> 64) as u64);
+    // The bits that the products of `high` with X, X^3 and X^4 shift out.
+    let out = high >> 63 ^ high >> 61 ^ high >> 60;
+    let high = high ^ out;
+    low ^ high ^ high << 1 ^ high << 3 ^ high << 4
+}
+
+#[cfg(test)]
+mod tests;

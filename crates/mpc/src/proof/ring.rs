@@ -1,0 +1,344 @@
+//! The rings in which proofs compute: one for equations of words, one for those of bits.
+//!
+//! | | [`Words`] | [`Bits`] |
+//! | --- | --- | --- |
+//! | equations | modulo 2^64 | modulo 2, 64 to a word |
+//! | ring | GR(2^64, 48) | GF(2^64) |
+//! | exceptional set | polynomials with coefficients 0 and 1 | all elements |
+//! | row | 32 chunks of 8 words | 32 chunks of one word |
+//! | lanes | 8 | 64, the bits of a word |
+//! | weight of a lane | random | X^p for bit p |
+//!
+//! Bits need no random weights of lanes: the bits of a word are coefficients of an element.
+
+use kernels::galois::{self, Block, DEGREE, Element, blocks, words};
+use kernels::stream::Stream;
+use kernels::{binary_field, galois::LANES};
+
+/// An element of a ring.
+pub trait Value: Copy + PartialEq + Send + Sync {
+    /// The element 0.
+    const ZERO: Self;
+    /// The element 1.
+    const ONE: Self;
+    /// Returns the sum.
+    #[must_use]
+    fn add(&self, other: &Self) -> Self;
+    /// Returns the difference.
+    #[must_use]
+    fn sub(&self, other: &Self) -> Self;
+    /// Returns the product.
+    #[must_use]
+    fn mul(&self, other: &Self) -> Self;
+}
+
+/// A ring, and sums over rows of values with weights from it.
+///
+/// A *member* is an element of its exceptional set, given by a word.
+pub trait Ring {
+    /// The number of words of a row.
+    const ROW: usize;
+    /// The number of words of an element.
+    const WORDS: usize;
+    /// The number of lanes of a row.
+    const LANES: usize;
+    /// Its elements.
+    type Element: Value;
+    /// An element for each lane.
+    type Block: Copy;
+    /// The weights of lanes.
+    type Weights;
+    /// The block of zeros.
+    const ZEROS: Self::Block;
+
+    /// Draws members.
+    fn draw(stream: &mut Stream, count: usize) -> Vec<u64>;
+
+    /// Returns a member as an element.
+    fn member(member: u64) -> Self::Element;
+
+    /// Draws the weights of lanes.
+    fn draw_weights(stream: &mut Stream) -> Self::Weights;
+
+    /// Reads an element.
+    fn element(words: &[u64]) -> Self::Element;
+
+    /// Appends an element's words.
+    fn write(element: &Self::Element, words: &mut Vec<u64>);
+
+    /// Returns a block of an element for each lane.
+    fn block(elements: &[Self::Element]) -> Self::Block;
+
+    /// Returns the elements of a block.
+    fn lanes(block: &Self::Block) -> Vec<Self::Element>;
+
+    /// Returns, at each of {0, 1, ∞}^5, the sum of the products of rows, with weights of rows and
+    /// lanes.
+    fn vertex_sums(
+        left: &[u64],
+        right: &[u64],
+        rows: &[u64],
+        lanes: &Self::Weights,
+    ) -> Vec<Self::Element>;
+
+    /// Returns, for each chunk, the sum of words with weights of rows and lanes.
+    fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Self::Weights) -> Vec<Self::Element>;
+
+    /// Computes, for each row, the sum of the chunks times the elements of `point`; times the row's
+    /// weight, if there are weights.
+    fn fold_words(
+        words: &[u64],
+        point: &[Self::Element],
+        rows: Option<&[u64]>,
+        folded: &mut [Self::Block],
+    );
+
+    /// Returns, at each of {0, 1, ∞}^n, the sum of the products of blocks, with weights of lanes.
+    fn block_sums(
+        left: &[Self::Block],
+        right: &[Self::Block],
+        variables: u32,
+        lanes: &Self::Weights,
+    ) -> Vec<Self::Element>;
+
+    /// Returns the sums of blocks times the elements of `point`.
+    fn fold_blocks(blocks: &[Self::Block], point: &[Self::Element]) -> Vec<Self::Block>;
+}
+
+/// The ring for equations modulo 2^64.
+#[derive(Debug)]
+pub enum Words {}
+
+impl Value for Element {
+    const ZERO: Self = Element::ZERO;
+    const ONE: Self = Element::ONE;
+
+    fn add(&self, other: &Self) -> Self {
+        self.add(other)
+    }
+
+    fn sub(&self, other: &Self) -> Self {
+        self.sub(other)
+    }
+
+    fn mul(&self, other: &Self) -> Self {
+        self.mul(other)
+    }
+}
+
+impl Ring for Words {
+    const ROW: usize = words::ROW;
+    const WORDS: usize = DEGREE;
+    const LANES: usize = LANES;
+    type Element = Element;
+    type Block = Block;
+    type Weights = Block;
+    const ZEROS: Block = Block::ZERO;
+
+    fn draw(stream: &mut Stream, count: usize) -> Vec<u64> {
+        galois::draw(stream, count)
+    }
+
+    fn member(member: u64) -> Element {
+        Element::of_bits(member)
+    }
+
+    fn draw_weights(stream: &mut Stream) -> Block {
+        let members = galois::draw(stream, LANES).into_iter();
+        Block::of(&members.map(Element::of_bits).collect::<Vec<_>>())
+    }
+
+    fn element(words: &[u64]) -> Element {
+        Element(words.try_into().expect("as many words as the degree"))
+    }
+
+    fn write(element: &Element, words: &mut Vec<u64>) {
+        words.extend(element.0);
+    }
+
+    fn block(elements: &[Element]) -> Block {
+        Block::of(elements)
+    }
+
+    fn lanes(block: &Block) -> Vec<Element> {
+        block.lanes().to_vec()
+    }
+
+    fn vertex_sums(left: &[u64], right: &[u64], rows: &[u64], lanes: &Block) -> Vec<Element> {
+        words::vertex_sums(left, right, rows).of_lanes(lanes)
+    }
+
+    fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Block) -> Vec<Element> {
+        words::chunk_sums(words, rows).of_lanes(lanes)
+    }
+
+    fn fold_words(words: &[u64], point: &[Element], rows: Option<&[u64]>, folded: &mut [Block]) {
+        let point = point.try_into().expect("an element for each chunk");
+        words::fold(words, point, folded);
+        if let Some(rows) = rows {
+            blocks::multiply_by_bits(folded, rows);
+        }
+    }
+
+    fn block_sums(left: &[Block], right: &[Block], variables: u32, lanes: &Block) -> Vec<Element> {
+        let sum = |block: &Block| {
+            let products = block.mul(lanes).lanes();
+            products
+                .iter()
+                .fold(Element::ZERO, |sum, product| sum.add(product))
+        };
+        let sums = blocks::vertex_sums(left, right, variables);
+        sums.iter().map(sum).collect()
+    }
+
+    fn fold_blocks(blocks: &[Block], point: &[Element]) -> Vec<Block> {
+        blocks::fold(blocks, point)
+    }
+}
+
+/// The field for equations modulo 2.
+#[derive(Debug)]
+pub enum Bits {}
+
+/// An element of GF(2^64).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FieldElement(pub u64);
+
+impl Value for FieldElement {
+    const ZERO: Self = Self(0);
+    const ONE: Self = Self(1);
+
+    fn add(&self, other: &Self) -> Self {
+        Self(self.0 ^ other.0)
+    }
+
+    fn sub(&self, other: &Self) -> Self {
+        self.add(other)
+    }
+
+    fn mul(&self, other: &Self) -> Self {
+        Self(binary_field::mul(self.0, other.0))
+    }
+}
+
+/// An element for each bit of a word.
+type BitBlock = [u64; 64];
+
+impl Ring for Bits {
+    const ROW: usize = binary_field::CHUNKS;
+    const WORDS: usize = 1;
+    const LANES: usize = 64;
+    type Element = FieldElement;
+    type Block = BitBlock;
+    type Weights = ();
+    const ZEROS: BitBlock = [0; 64];
+
+    fn draw(stream: &mut Stream, count: usize) -> Vec<u64> {
+        let mut members = vec![0; count];
+        stream.reserve(count).fill(0, &mut members);
+        members
+    }
+
+    fn member(member: u64) -> FieldElement {
+        FieldElement(member)
+    }
+
+    fn draw_weights(_: &mut Stream) {}
+
+    fn element(words: &[u64]) -> FieldElement {
+        FieldElement(words[0])
+    }
+
+    fn write(element: &FieldElement, words: &mut Vec<u64>) {
+        words.push(element.0);
+    }
+
+    fn block(elements: &[FieldElement]) -> BitBlock {
+        std::array::from_fn(|lane| elements[lane].0)
+    }
+
+    fn lanes(block: &BitBlock) -> Vec<FieldElement> {
+        block.iter().map(|word| FieldElement(*word)).collect()
+    }
+
+    fn vertex_sums(left: &[u64], right: &[u64], rows: &[u64], (): &()) -> Vec<FieldElement> {
+        let sums = binary_field::vertex_sums(left, right, rows);
+        sums.into_iter().map(FieldElement).collect()
+    }
+
+    fn chunk_sums(words: &[u64], rows: &[u64], (): &()) -> Vec<FieldElement> {
+        let sums = binary_field::weighted_sums(words, rows);
+        sums.into_iter().map(FieldElement).collect()
+    }
+
+    fn fold_words(
+        words: &[u64],
+        point: &[FieldElement],
+        rows: Option<&[u64]>,
+        folded: &mut [BitBlock],
+    ) {
+        let point = std::array::from_fn(|chunk| point[chunk].0);
+        let elements = folded.as_flattened_mut();
+        elements.copy_from_slice(&binary_field::fold(words, &point));
+        for (block, row) in folded.iter_mut().zip(rows.unwrap_or_default()) {
+            let mut weight = *row;
+            for element in block {
+                *element = binary_field::mul(*element, weight);
+                weight = binary_field::mul(weight, 2);
+            }
+        }
+    }
+
+    /// The left blocks were multiplied by the weights of lanes.
+    fn block_sums(
+        left: &[BitBlock],
+        right: &[BitBlock],
+        variables: u32,
+        (): &(),
+    ) -> Vec<FieldElement> {
+        let stride = left.len().div_ceil(1 << variables);
+        let mut sums = vec![0; 3_usize.pow(variables)];
+        for at in 0..stride {
+            let [left, right] = [left, right].map(|blocks| {
+                let chunk = |chunk: usize| blocks.get(chunk * stride + at);
+                let chunks = (0..1 << variables).map(|at| *chunk(at).unwrap_or(&[0; 64]));
+                extended(chunks.collect(), variables)
+            });
+            for ((sum, left), right) in sums.iter_mut().zip(&left).zip(&right) {
+                *sum ^= binary_field::inner_product(left, right);
+            }
+        }
+        sums.into_iter().map(FieldElement).collect()
+    }
+
+    fn fold_blocks(blocks: &[BitBlock], point: &[FieldElement]) -> Vec<BitBlock> {
+        let stride = blocks.len().div_ceil(point.len());
+        let mut folded = vec![[0; 64]; stride];
+        for (chunk, factor) in blocks.chunks(stride.max(1)).zip(point) {
+            for (folded, block) in folded.iter_mut().zip(chunk) {
+                for (sum, element) in folded.iter_mut().zip(block) {
+                    *sum ^= binary_field::mul(*element, factor.0);
+                }
+            }
+        }
+        folded
+    }
+}
+
+/// Adds the values at ∞ to those of a polynomial at {0, 1}^n, variable by variable.
+fn extended(mut values: Vec<BitBlock>, variables: u32) -> Vec<BitBlock> {
+    for done in 0..variables {
+        let half = 1 << (variables - done - 1);
+        let mut more = Vec::with_capacity(values.len() / 2 * 3);
+        for group in values.chunks_exact(2 * half) {
+            more.extend_from_slice(group);
+            let (zero, one) = group.split_at(half);
+            let pairs = zero.iter().zip(one);
+            more.extend(pairs.map(|(zero, one)| -> BitBlock {
+                std::array::from_fn(|lane| zero[lane] ^ one[lane])
+            }));
+        }
+        values = more;
+    }
+    values
+}
