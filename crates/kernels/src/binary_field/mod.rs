@@ -15,9 +15,9 @@
 //! and [`inner_product`] multiply integers with holes in their bits, and the other sums select
 //! table entries by the bits of the weights.
 //!
-//! The weights of [`vertex_sums`] and [`weighted_sums`] and the point of [`fold`] are public, since
-//! all parties expand them from the same coins. So tables may be indexed by them. All other
-//! arguments are secret: no kernel branches on them or indexes by them.
+//! The weights of [`vertex_sums`] and [`weighted_sums`] and the point of [`fold`] are challenges,
+//! which whoever computes may know. So tables may be indexed by them. All other arguments are
+//! secret: no kernel branches on them or indexes by them.
 
 mod by_bits;
 #[cfg(target_arch = "x86_64")]

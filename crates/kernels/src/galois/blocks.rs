@@ -169,7 +169,7 @@ fn extend(values: &mut [Block], variables: u32) {
         // The last group goes first: it moves up the furthest.
         for group in (0..3_usize.pow(done)).rev() {
             let (from, to) = (group * 2 * half, group * 3 * half);
-            for at in (0..half).rev() {
+            for at in 0..half {
                 values[to + 2 * half + at] = values[from + half + at].sub(&values[from + at]);
             }
             values.copy_within(from..from + 2 * half, to);

@@ -80,22 +80,6 @@ impl Element {
     pub fn mul(&self, other: &Self) -> Self {
         Block::of_all(self).mul(&Block::of_all(other)).lane(0)
     }
-
-    /// Returns the sum of products.
-    ///
-    /// # Panics
-    /// If the numbers of factors differ.
-    #[must_use]
-    pub fn inner_product(left: &[Self], right: &[Self]) -> Self {
-        assert_eq!(left.len(), right.len(), "as many factors");
-        let blocks = left.chunks(LANES).zip(right.chunks(LANES));
-        let sum = blocks.fold(Block::ZERO, |sum, (left, right)| {
-            sum.add(&Block::of(left).mul(&Block::of(right)))
-        });
-        sum.lanes()
-            .iter()
-            .fold(Self::ZERO, |sum, each| sum.add(each))
-    }
 }
 
 /// Draws members of the exceptional set, as the bits of [`Element::of_bits`].

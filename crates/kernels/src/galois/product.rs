@@ -208,8 +208,8 @@ fn add_product<V: Vector>(
     }
 }
 
-/// Multiplies a block by a member of the exceptional set. Takes a time that depends on its bits:
-/// they are public.
+/// Multiplies a block by a member of the exceptional set. Takes a time that depends on its bits: it
+/// is a challenge, which whoever computes may know.
 #[inline(always)]
 pub(super) fn multiply_by_bits<V: Vector>(zero: V, block: &mut Block, bits: u64) {
     let mut wide = [zero; 2 * DEGREE];

@@ -54,19 +54,10 @@ impl Sums {
         Self(vec![Block::ZERO; places])
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         for (sum, other) in self.0.iter_mut().zip(&other.0) {
             *sum = sum.add(other);
         }
-    }
-
-    /// Adds other sums, such as those of another product with the same weights.
-    ///
-    /// # Panics
-    /// If they are at other places.
-    pub fn add_all(&mut self, other: &Self) {
-        assert_eq!(self.0.len(), other.0.len(), "sums at the same places");
-        self.add(other);
     }
 
     /// Returns the sums over the lanes, with the lanes' weights, at each place.

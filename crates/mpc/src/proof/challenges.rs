@@ -1,7 +1,7 @@
 //! The challenges of a proof: seeds, what verifiers tell the prover of them, and what is drawn.
 
 use super::ring::{Ring, Value};
-use super::{CHUNKS, Level, Refused, VARIABLES};
+use super::{CHUNKS, Level, Name, Purpose, Refused, VARIABLES};
 use kernels::stream::{Key, Stream};
 
 /// Random bits from which challenges are drawn.
@@ -30,8 +30,9 @@ pub(super) struct Seeds {
 }
 
 impl Seeds {
-    /// Draws the seeds from the stream of the verifiers' common key.
-    pub(super) fn draw(stream: &mut Stream, levels: usize) -> Self {
+    /// Draws the seeds of a proof from the verifiers' common key.
+    pub(super) fn draw<R: Ring>(name: Name, key: &Key, levels: usize) -> Self {
+        let mut stream = name.stream::<R>(key, Purpose::Challenges);
         let mut words = vec![0; 2 * (2 + levels)];
         stream.reserve(words.len()).fill(0, &mut words);
         let mut seeds = words.chunks_exact(2).map(|seed| [seed[0], seed[1]]);
@@ -184,53 +185,4 @@ fn variables(level: Level) -> usize {
         Level::Fold(variables) => variables as usize,
         Level::Blind => 1,
     }
-}
-
-/// Returns the sum of the values at {0, 1}^n of a polynomial that is given by its values at {0, 1,
-/// ∞}^n, each times its weight.
-pub(super) fn sum_at_corners<E: Value>(vertices: &[E], weight: impl Fn(usize, &E) -> E) -> E {
-    let mut sum = E::ZERO;
-    let mut corner = 0;
-    for (vertex, value) in vertices.iter().enumerate() {
-        let mut digits = vertex;
-        let mut is_corner = true;
-        while digits > 0 {
-            is_corner &= digits % 3 < 2;
-            digits /= 3;
-        }
-        if is_corner {
-            sum = sum.add(&weight(corner, value));
-            corner += 1;
-        }
-    }
-    sum
-}
-
-/// Draws elements that are uniform.
-pub(super) fn uniform<R: Ring>(stream: &mut Stream, count: usize) -> Vec<R::Element> {
-    let mut words = vec![0; R::WORDS * count];
-    stream.reserve(words.len()).fill(0, &mut words);
-    elements::<R>(&words)
-}
-
-/// Draws the block that blinds what is left of one side.
-pub(super) fn blinding<R: Ring>(stream: &mut Stream) -> R::Block {
-    R::block(&uniform::<R>(stream, R::LANES))
-}
-
-/// Reads elements from words.
-pub(super) fn elements<R: Ring>(words: &[u64]) -> Vec<R::Element> {
-    words.chunks_exact(R::WORDS).map(R::element).collect()
-}
-
-/// Writes elements as words.
-pub(super) fn words<'a, R: Ring>(elements: impl IntoIterator<Item = &'a R::Element>) -> Vec<u64>
-where
-    R::Element: 'a,
-{
-    let mut words = Vec::new();
-    for element in elements {
-        R::write(element, &mut words);
-    }
-    words
 }

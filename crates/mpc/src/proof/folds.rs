@@ -20,8 +20,8 @@ pub(super) fn of_words<'a, R: Ring, T: 'a>(
     weights: &Weights<R>,
     indicators: &[R::Element],
 ) -> Vec<R::Block> {
-    let rows = |kind: &Equations<T>| kind.count / R::ROW * kind.terms.len();
-    let mut folded = vec![R::ZEROS; equations.clone().map(rows).sum()];
+    let count = |kind: &Equations<T>| kind.count / R::ROW * kind.terms.len();
+    let mut folded = vec![R::ZEROS; equations.clone().map(count).sum()];
     let (mut rest, mut rows) = (&mut folded[..], &weights.rows[..]);
     for kind in equations {
         let (own, others) = rows.split_at(kind.count / R::ROW);
@@ -38,5 +38,6 @@ pub(super) fn of_words<'a, R: Ring, T: 'a>(
 
 /// Returns the block that is left after all folds; zeros if there were no terms.
 pub(super) fn last<R: Ring>(blocks: &[R::Block]) -> R::Block {
+    assert!(blocks.len() <= 1, "the folds leave one block");
     blocks.first().copied().unwrap_or(R::ZEROS)
 }

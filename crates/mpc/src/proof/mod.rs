@@ -28,7 +28,7 @@
 //!    of the products A(X)·B(X), where A and B are the multilinear polynomials of the chunks. P
 //!    sends q as its values at {0, 1, ∞}^5: additively shared, L's share being drawn from a key that
 //!    P shares with L. The claim Σ_i u_i·q(i) = Σ weights·(c_L + c_R) is linear, so that each
-//!    verifier checks its share. At a random point r the verifiers have shares of q(r), and L knows
+//!    verifier computes its share of the difference. At a random point r the verifiers have shares of q(r), and L knows
 //!    all A(r), R all B(r): the claim is now Σ v·y·A(r)·B(r) = q(r), with 1/32 as many terms.
 //! 2. *Fold* ([`Level::Fold`]), as often as needed: the same with what is left, whose rows are split
 //!    into 4 to 16 chunks. L and P have multiplied their side by v.
@@ -47,42 +47,57 @@
 //!   sent of this batch. So P knows the weights only when both have.
 //! - The point of a level comes from a seed that R tells P after the message of that level. R alone
 //!   receives such messages. L's shares are fixed from the start, since they are drawn from a key.
+//!   P never hears the last point, z.
 //!
 //! Both verifiers must mean the same challenge. Otherwise R could tell P another one than L uses,
-//! and learn from L's last message by how much the weighted sums of P's secrets differ. So each
-//! verifier also tells P the hash of what only the other one tells it. P stops if they differ.
-//! A hash of 128 random bits says nothing about them.
+//! and learn from L's last message by how much the weighted sums of P's secrets differ. So R tells P
+//! the hash of L's seed of the weights, and L tells P the hashes of all seeds that R tells. P stops
+//! if they differ. The hash is BLAKE3, taken for a random oracle: it says nothing about 128 random
+//! bits.
 //!
 //! # Why a false equation is refused
 //!
-//! Let P be corrupt. L and R are honest, so they use the same challenges, unknown to P until R tells
-//! them. If an equation is false by e ≠ 0, the weighted sum of errors is a polynomial of degree 3 in
+//! Let P be corrupt. L and R are honest, so they use the same challenges, unknown to P until it is
+//! told. If an equation is false by e ≠ 0, the weighted sum of errors is a polynomial of degree 3 in
 //! the weights, multilinear, and not zero: it vanishes with probability at most 3/2^48. For bits, the
-//! errors of a word are the coefficients of one element, which is not zero. If a claim
-//! is false and P's shares add up to the claim, then they are not those of the true q, so that the
-//! difference is a polynomial of degree at most 2 in each variable. It is not zero, and vanishes at
-//! r with probability at most 2·5/2^48 for words, 2·4/2^48 for a fold, and 2/(2^48 − 1) for z. In
-//! all that is at most 3 + 10 + 4·8 + 2 = 47 times 2^−48; for bits, 47 times 2^−64.
+//! errors of a word are the coefficients of one element, which is not zero. If a claim is false and
+//! P's shares add up to the claim, then they are not those of the true q. The difference is a
+//! polynomial of degree at most 2 in each variable, and not zero. It vanishes at the level's point
+//! with probability at most 2/2^48 for each variable, and 2/(2^48 − 1) for z. There are 5 variables
+//! of words and at most 13 of folds. In all that is less than 3 + 10 + 26 + 3 = 42 times 2^−48, or
+//! 2^−42; for bits, with 2^−64 in place of 2^−48.
 //!
-//! These bounds hold over Z_2^64 because challenges come from an exceptional set: a polynomial with
-//! a coefficient 2^k·c, c odd, is 2^k times one that is not zero modulo 2, and the difference of two
-//! points is invertible.
+//! These bounds hold over Z_2^64 because challenges come from an exceptional set. Let 2^k be the
+//! highest power of 2 that divides all coefficients of a polynomial. Divided by it, the polynomial is
+//! not zero modulo 2. The difference of two points is invertible.
 //!
 //! # Why nothing is learned
 //!
 //! Let P be honest, and its verifiers not both corrupt.
 //!
 //! - *L is corrupt.* It receives nothing but P's decision whether the hashes agree, and R's whether
-//!   the proof is right. Both are known beforehand: what L sends differs from what it ought to send
-//!   by values that L knows, and R's checks find any difference, except where L guesses a linear
-//!   combination of B(z), which β makes uniform.
+//!   the proof is right. It knows the first beforehand. R accepts with a probability that L can
+//!   compute: it depends on how L's message differs from the right one, and on B(z), which β makes
+//!   uniform.
 //! - *R is corrupt.* P's messages are uniform, since R does not know L's shares. If R tells P
-//!   another challenge than L's, P stops before it sends more. Of L's last message, A(z) is uniform,
-//!   since z is invertible and α uniform. Its share of a claim makes R's check succeed if P sent the
-//!   messages that it is about. Otherwise it is uniform, since R does not know P's rest of L's
-//!   shares. So all that R sees can be computed from what it had.
+//!   another challenge than L's, P stops before it sends more. Of L's message, A(z) is uniform, since
+//!   z is invertible and α uniform. For each level whose message P sent, L's difference is minus
+//!   R's. For later levels it is uniform, as L's shares of these levels are fresh. The last claim is
+//!   Σ y·A(z)·B(z) less R's share, or uniform. So all that R sees can be computed from what it had,
+//!   and L need not wait for P's decision.
 //! - *P is corrupt.* It knows all that L and R know, and sees challenges. R's decision depends on
 //!   nothing else.
+//!
+//! # What a protocol must ensure
+//!
+//! - P knows c_L + c_R. If they held a secret of others, a corrupt P could learn from R's decision
+//!   whether it guessed it.
+//! - If P is honest, its equations are true, whatever a corrupt party did before. Otherwise R would
+//!   learn the weighted sum of errors.
+//! - Seeds of weights are told only when all messages of the batch have arrived at both verifiers.
+//! - Nothing that depends on the batch is opened before all parties have heard R's decision.
+//! - A proof that stops ends the session. Each further attempt would be another chance of 2^−42.
+//! - No [`Name`] comes twice.
 
 mod challenges;
 mod folds;
@@ -90,6 +105,7 @@ mod prover;
 pub mod ring;
 #[cfg(test)]
 mod tests;
+mod values;
 mod verifiers;
 
 pub use challenges::{Opening, Seed};
@@ -98,12 +114,45 @@ pub use ring::{Bits, Ring, Words};
 pub use verifiers::{Known, LeftVerifier, RightVerifier};
 
 use kernels::galois::words::{CHUNKS, VARIABLES, VERTICES};
+use kernels::stream::{Key, Stream};
 
 /// Both rings have rows of as many chunks.
 const _: () = assert!(CHUNKS == kernels::binary_field::CHUNKS);
 
+/// Which proof it is: no two have the same in a session, not even after one that stopped.
+///
+/// Whatever is drawn for a proof is drawn from streams that its name determines. If a name came
+/// twice, masks would be used twice, and challenges would be known beforehand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Name {
+    /// The party that proves.
+    pub prover: usize,
+    /// Counts the proofs of the session.
+    pub number: u64,
+}
+
+/// What is drawn from a stream.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    Masks,
+    Blinding,
+    Challenges,
+}
+
+impl Name {
+    /// Returns the stream of a key that two parties share, for one purpose in this proof.
+    fn stream<R: Ring>(self, key: &Key, purpose: Purpose) -> Stream {
+        let Self { prover, number } = self;
+        let ring = R::NAME;
+        Stream::new(
+            key,
+            &format!("proof {number} of party {prover} about {ring}: {purpose:?}"),
+        )
+    }
+}
+
 /// Equations of one kind: as many terms in each.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Equations<T> {
     /// The terms: for each, a factor of every equation, in whole rows.
     pub terms: Vec<T>,
@@ -117,9 +166,9 @@ pub const MOST_ROWS: usize = 1 << 13;
 /// A step of a proof, with one message of the prover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Level {
-    /// The words, of whose rows each has five variables.
+    /// The words: the chunks of a row become one block.
     Words,
-    /// Blocks, of which each so many variables' chunks become one.
+    /// The blocks: each 2^n of them become one.
     Fold(u32),
     /// The last block, blinded.
     Blind,
@@ -159,7 +208,7 @@ fn levels(rows: usize) -> Vec<Level> {
 /// What is wrong with a proof, or with a challenge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// The equations are not proved: the prover cheats, or the verifier that says so.
+    /// The equations are not proved: the prover cheats, or the left verifier does.
     Wrong,
     /// The verifiers told the prover different challenges.
     Challenges,
@@ -171,7 +220,10 @@ pub enum Refused {
 ///
 /// # Panics
 /// If they are not, or if there are more than [`MOST_ROWS`].
-fn rows_of<R: Ring, T>(equations: &[Equations<T>], length: impl Fn(&T) -> usize) -> usize {
+fn rows_of<'a, R: Ring, T: 'a>(
+    equations: impl IntoIterator<Item = &'a Equations<T>>,
+    length: impl Fn(&T) -> usize,
+) -> usize {
     let mut rows = 0;
     for kind in equations {
         assert!(

@@ -1,30 +1,31 @@
 //! The prover's side.
 
-use super::challenges::{Opening, Point, Seed, Told, Weights, blinding, uniform, words};
+use super::challenges::{Opening, Point, Seed, Told, Weights};
 use super::folds::{self, Side};
 use super::ring::{Ring, Value};
-use super::{Equations, Level, Refused, levels, rows_of};
-use kernels::stream::Stream;
+use super::values::{blinding, uniform, words};
+use super::{Equations, Level, Name, Purpose, Refused, levels, rows_of};
+use kernels::stream::{Key, Stream};
 
 /// A party that proves equations, message by message.
 ///
 /// All messages go to the right verifier. They hold its shares, and the left verifier draws its own
-/// from `with_left`.
+/// from the masks.
 pub struct Prover<'a, R: Ring> {
     equations: &'a [Equations<[&'a [u64]; 2]>],
-    /// The levels that are still to come, the next one last.
+    /// The levels whose points are still to come, the next one last.
     levels: Vec<Level>,
     /// What is left of both sides.
     sides: [Vec<R::Block>; 2],
     told: Told,
     weights: Weights<R>,
-    with_left: Stream,
-    with_right: Stream,
+    masks: Stream,
+    blindings: [Stream; 2],
 }
 
 impl<'a, R: Ring> Prover<'a, R> {
-    /// Begins a proof, once both verifiers have told their seeds. Streams are those of keys that
-    /// this party shares with each of them, and serve one proof.
+    /// Begins a proof, once both verifiers have told their seeds. The keys are those that this party
+    /// shares with the left verifier and with the right one.
     ///
     /// # Errors
     /// [`Refused::Challenges`] if they contradict each other, [`Refused::Message`] if they are of
@@ -35,8 +36,8 @@ impl<'a, R: Ring> Prover<'a, R> {
     pub fn new(
         equations: &'a [Equations<[&'a [u64]; 2]>],
         openings: [Opening; 2],
-        with_left: Stream,
-        with_right: Stream,
+        name: Name,
+        [with_left, with_right]: [&Key; 2],
     ) -> Result<Self, Refused> {
         let rows = rows_of::<R, _>(equations, |[left, right]| {
             assert_eq!(
@@ -58,8 +59,8 @@ impl<'a, R: Ring> Prover<'a, R> {
             sides: [Vec::new(), Vec::new()],
             told,
             weights,
-            with_left,
-            with_right,
+            masks: name.stream::<R>(with_left, Purpose::Masks),
+            blindings: [with_left, with_right].map(|key| name.stream::<R>(key, Purpose::Blinding)),
         })
     }
 
@@ -80,14 +81,21 @@ impl<'a, R: Ring> Prover<'a, R> {
     }
 
     /// Takes the seed of the last message's point; returns the next message. Only the verifiers know
-    /// the point of the last one.
+    /// the point of the last one. After an error the proof is over.
     ///
     /// # Errors
     /// [`Refused::Challenges`] if the left verifier has told another seed, [`Refused::Message`] if
     /// it has told none.
     pub fn next(&mut self, seed: &Seed) -> Result<Vec<u64>, Refused> {
-        let level = self.levels.pop().ok_or(Refused::Message)?;
-        self.told.take(seed)?;
+        let [.., _, level] = self.levels[..] else {
+            return Err(Refused::Message);
+        };
+        if let Err(refused) = self.told.take(seed) {
+            // The proof is over.
+            self.levels.clear();
+            return Err(refused);
+        }
+        self.levels.pop();
         let indicators = Point::draw::<R>(seed, level).indicators();
         self.sides = match level {
             Level::Words => [Side::Left, Side::Right].map(|side| self.folded(side, &indicators)),
@@ -122,17 +130,14 @@ impl<'a, R: Ring> Prover<'a, R> {
     /// Returns the values of the last polynomial: of the products of what is left, which is at 0,
     /// and of the blinding, which is at 1.
     fn blinded(&mut self) -> Vec<R::Element> {
-        let both = [
-            blinding::<R>(&mut self.with_left),
-            blinding::<R>(&mut self.with_right),
-        ];
+        let both = self.blindings.each_mut().map(blinding::<R>);
         let [left, right] = [0, 1].map(|side| [folds::last::<R>(&self.sides[side]), both[side]]);
         R::block_sums(&left, &right, 1, &self.weights.lanes)
     }
 
     /// Takes the left verifier's shares away.
     fn masked(&mut self, values: &[R::Element]) -> Vec<u64> {
-        let shares = uniform::<R>(&mut self.with_left, values.len());
+        let shares = uniform::<R>(&mut self.masks, values.len());
         let pairs = values.iter().zip(&shares);
         let rest: Vec<R::Element> = pairs.map(|(value, share)| value.sub(share)).collect();
         words::<R>(&rest)

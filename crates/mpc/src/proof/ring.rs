@@ -36,6 +36,8 @@ pub trait Value: Copy + PartialEq + Send + Sync {
 ///
 /// A *member* is an element of its exceptional set, given by a word.
 pub trait Ring {
+    /// What the equations are about.
+    const NAME: &'static str;
     /// The number of words of a row.
     const ROW: usize;
     /// The number of words of an element.
@@ -127,6 +129,7 @@ impl Value for Element {
 }
 
 impl Ring for Words {
+    const NAME: &'static str = "words";
     const ROW: usize = words::ROW;
     const WORDS: usize = DEGREE;
     const LANES: usize = LANES;
@@ -225,6 +228,7 @@ impl Value for FieldElement {
 type BitBlock = [u64; 64];
 
 impl Ring for Bits {
+    const NAME: &'static str = "bits";
     const ROW: usize = binary_field::CHUNKS;
     const WORDS: usize = 1;
     const LANES: usize = 64;

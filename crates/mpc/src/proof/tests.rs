@@ -1,3 +1,4 @@
+use super::challenges::{Seeds, Weights};
 use super::*;
 use kernels::stream::{Key, Stream};
 
@@ -64,6 +65,7 @@ for_both!(
 );
 for_both!(another_challenge, notice_another_challenge);
 for_both!(masks, mask_all_that_the_right_verifier_sees);
+for_both!(blindings, blind_the_right_factors);
 
 /// Equations of one kind, with everybody's part.
 #[derive(Clone)]
@@ -115,8 +117,30 @@ fn kind<R: Case>(seed: u64, rows: usize, terms: usize) -> Kind {
     }
 }
 
-fn stream(pair: u64) -> Stream {
-    Stream::new(&Key::from_words([pair, 1]), "proof")
+const NAME: Name = Name {
+    prover: 1,
+    number: 5,
+};
+
+/// The keys of the prover and the left verifier, the prover and the right one, and both verifiers.
+struct Keys([Key; 3]);
+
+impl Keys {
+    fn of(seed: u64) -> Self {
+        Self([1, 2, 3].map(|pair| Key::from_words([pair, seed])))
+    }
+
+    fn of_prover(&self) -> [&Key; 2] {
+        [&self.0[0], &self.0[1]]
+    }
+
+    fn of_left(&self) -> [&Key; 2] {
+        [&self.0[0], &self.0[2]]
+    }
+
+    fn of_right(&self) -> [&Key; 2] {
+        [&self.0[1], &self.0[2]]
+    }
 }
 
 /// A message on its way, as a test changes it.
@@ -131,36 +155,23 @@ enum Message {
 fn run<R: Case>(
     prover: &[Kind],
     verifiers: &[Kind],
+    change: impl FnMut(Message, &mut Vec<u64>),
+) -> Result<(), Refused> {
+    run_with::<R>(&Keys::of(1), prover, verifiers, change)
+}
+
+fn run_with<R: Case>(
+    keys: &Keys,
+    prover: &[Kind],
+    verifiers: &[Kind],
     mut change: impl FnMut(Message, &mut Vec<u64>),
 ) -> Result<(), Refused> {
-    let of_prover: Vec<_> = prover
-        .iter()
-        .map(|kind| {
-            let terms = kind.left.iter().zip(&kind.right);
-            Equations {
-                terms: terms.map(|(left, right)| [&left[..], &right[..]]).collect(),
-                count: kind.constants[0].len(),
-            }
-        })
-        .collect();
-    let known = |side: usize| -> Vec<Known> {
-        let known = verifiers.iter().map(|kind| Known {
-            factors: Equations {
-                terms: [&kind.left, &kind.right][side]
-                    .iter()
-                    .map(|each| &each[..])
-                    .collect(),
-                count: kind.constants[side].len(),
-            },
-            constants: &kind.constants[side],
-        });
-        known.collect()
-    };
-    let (of_left, of_right) = (known(0), known(1));
-    let left = LeftVerifier::<R>::new(&of_left, stream(1), stream(3));
-    let mut right = RightVerifier::<R>::new(&of_right, stream(2), stream(3));
+    let of_prover = terms(prover);
+    let (of_left, of_right) = (known(verifiers, 0), known(verifiers, 1));
+    let left = LeftVerifier::<R>::new(&of_left, NAME, keys.of_left());
+    let mut right = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
     let openings = [left.opening(), right.opening()];
-    let mut prover = Prover::<R>::new(&of_prover, openings, stream(1), stream(2))?;
+    let mut prover = Prover::<R>::new(&of_prover, openings, NAME, keys.of_prover())?;
     let mut message = prover.begin();
     let mut at = 0;
     loop {
@@ -294,30 +305,43 @@ fn refuse_messages_of_another_length<R: Case>() {
     }
 }
 
+fn known(kinds: &[Kind], side: usize) -> Vec<Known<'_>> {
+    let known = kinds.iter().map(|kind| Known {
+        factors: Equations {
+            terms: [&kind.left, &kind.right][side]
+                .iter()
+                .map(|each| &each[..])
+                .collect(),
+            count: kind.constants[side].len(),
+        },
+        constants: &kind.constants[side],
+    });
+    known.collect()
+}
+
+fn terms(kinds: &[Kind]) -> Vec<Equations<[&[u64]; 2]>> {
+    let terms = kinds.iter().map(|kind| {
+        let terms = kind.left.iter().zip(&kind.right);
+        Equations {
+            terms: terms.map(|(left, right)| [&left[..], &right[..]]).collect(),
+            count: kind.constants[0].len(),
+        }
+    });
+    terms.collect()
+}
+
 /// The prover compares what verifiers tell, so that none of them gives it another challenge.
 fn notice_another_challenge<R: Case>() {
-    let kinds = [kind::<R>(8, 3, 1)];
-    let known: Vec<_> = kinds
-        .iter()
-        .map(|kind| Known {
-            factors: Equations {
-                terms: kind.left.iter().map(|each| &each[..]).collect(),
-                count: kind.constants[0].len(),
-            },
-            constants: &kind.constants[0],
-        })
-        .collect();
-    let left = LeftVerifier::<R>::new(&known, stream(1), stream(3)).opening();
-    let mut right = RightVerifier::<R>::new(&known, stream(2), stream(3));
-    let new = |openings| Prover::<R>::new(&[], openings, stream(1), stream(2)).map(drop);
+    let kinds = [kind::<R>(8, 300, 1)];
+    let keys = Keys::of(1);
+    let (of_left, of_right, terms) = (known(&kinds, 0), known(&kinds, 1), terms(&kinds));
+    let left = LeftVerifier::<R>::new(&of_left, NAME, keys.of_left()).opening();
+    let new = |terms, openings| Prover::<R>::new(terms, openings, NAME, keys.of_prover());
+    let mut right = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
     let of = |change: &dyn Fn(&mut [Opening; 2])| {
         let mut openings = [left.clone(), right.opening()];
         change(&mut openings);
-        let terms = [Equations {
-            terms: vec![[&kinds[0].left[0][..], &kinds[0].right[0][..]]],
-            count: 3 * R::ROW,
-        }];
-        Prover::<R>::new(&terms, openings, stream(1), stream(2)).map(drop)
+        new(&terms, openings).map(drop)
     };
     assert_eq!(of(&|_| {}), Ok(()));
     for side in 0..2 {
@@ -339,42 +363,140 @@ fn notice_another_challenge<R: Case>() {
         );
     }
     // Those of a proof with other levels.
-    assert_eq!(new([left.clone(), right.opening()]), Err(Refused::Message));
+    let openings = [left.clone(), right.opening()];
+    assert_eq!(new(&[], openings.clone()).map(drop), Err(Refused::Message));
 
-    let terms = [Equations {
-        terms: vec![[&kinds[0].left[0][..], &kinds[0].right[0][..]]],
-        count: 3 * R::ROW,
-    }];
-    let mut prover =
-        Prover::<R>::new(&terms, [left, right.opening()], stream(1), stream(2)).unwrap();
-    let seed = right.take(&prover.begin()).unwrap().unwrap();
-    assert_eq!(
-        prover.next(&[seed[0] ^ 1, seed[1]]),
-        Err(Refused::Challenges)
-    );
+    // At each level, and once too often.
+    let mut prover = new(&terms, openings).unwrap();
+    let mut message = prover.begin();
+    let mut levels = 0;
+    while let Some(seed) = right.take(&message).unwrap() {
+        assert_eq!(
+            prover.next(&[seed[0] ^ 1, seed[1]]),
+            Err(Refused::Challenges)
+        );
+        // The prover has given up.
+        assert_eq!(prover.next(&seed), Err(Refused::Message));
+        levels += 1;
+        let openings = [left.clone(), right.opening()];
+        prover = new(&terms, openings).unwrap();
+        let mut again = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
+        message = prover.begin();
+        for _ in 0..levels {
+            message = prover
+                .next(&again.take(&message).unwrap().unwrap())
+                .unwrap();
+        }
+    }
+    assert_eq!(levels, 4);
+    assert_eq!(prover.next(&[1, 2]), Err(Refused::Message));
+    assert_eq!(right.take(&message), Err(Refused::Message));
+    let right = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
+    assert_eq!(right.finish(&message), Err(Refused::Message));
 }
 
-/// The right verifier sees no value that depends on secrets alone. A value is the same with other
-/// secrets under the same keys only if it depends on keys alone: the last polynomial at 1, where the
-/// blinding is, and the left verifier's shares of all claims but the first, which has its constants.
+/// Where all factors are zero, all that the right verifier sees are masks and blindings.
 fn mask_all_that_the_right_verifier_sees<R: Case>() {
-    // As many rows as a fold has chunks, so that no chunk is filled with zeros.
-    let messages = |seed| {
-        let kinds = [kind::<R>(seed, 16, 1)];
+    let mut kinds = [kind::<R>(9, 20, 1)];
+    for words in kinds[0].left.iter_mut().chain(&mut kinds[0].right) {
+        words.fill(0);
+    }
+    kinds[0].constants[1] = kinds[0].constants[0]
+        .iter()
+        .map(|word| R::difference(0, *word))
+        .collect();
+    let seen = |seed: u64| {
         let mut found = Vec::new();
-        run::<R>(&kinds, &kinds, |_, message| found.push(message.clone())).unwrap();
+        let keys = Keys([
+            Key::from_words([1, seed]),
+            Key::from_words([2, 1]),
+            Key::from_words([3, 1]),
+        ]);
+        run_with::<R>(&keys, &kinds, &kinds, |_, message| {
+            found.extend(message.clone())
+        })
+        .unwrap();
         found
     };
-    let (first, second) = (messages(9), messages(10));
-    assert_eq!(first.len(), 4);
-    for (at, (first, second)) in first.iter().zip(&second).enumerate() {
-        assert_eq!(first.len(), second.len());
-        let equal = first.iter().zip(second).filter(|(x, y)| x == y).count();
-        assert_eq!(equal, [0, 0, R::WORDS, 3 * R::WORDS][at]);
-        let bits: u32 = first.iter().map(|word| word.count_ones()).sum();
-        let n = 64.0 * first.len() as f64;
-        assert!((f64::from(bits) - n / 2.0).abs() < 5.0 * (n / 4.0).sqrt());
+    let (first, second) = (seen(1), seen(2));
+    assert!(
+        first
+            .iter()
+            .zip(&second)
+            .all(|(first, second)| first != second)
+    );
+    let bits: u32 = first.iter().map(|word| word.count_ones()).sum();
+    let n = 64.0 * first.len() as f64;
+    assert!((f64::from(bits) - n / 2.0).abs() < 5.0 * (n / 4.0).sqrt());
+    // No mask is used twice, and none is missing.
+    let mut sorted = first.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(sorted.len(), first.len());
+    assert_ne!(sorted[0], 0);
+}
+
+/// The left verifier cannot find out, by a wrong value of its own, whether the right factors are
+/// zero: they are blinded.
+fn blind_the_right_factors<R: Case>() {
+    let mut kinds = [kind::<R>(10, 1, 1)];
+    kinds[0].right[0].fill(0);
+    kinds[0].constants[1] = kinds[0].constants[0]
+        .iter()
+        .map(|word| R::difference(0, *word))
+        .collect();
+    assert_eq!(honest::<R>(&kinds), Ok(()));
+    for lane in 0..R::LANES {
+        let found = run::<R>(&kinds, &kinds, |which, message| {
+            if which == Message::Left {
+                let at = message.len() - R::WORDS * (R::LANES - lane);
+                message[at] ^= 1;
+            }
+        });
+        assert_eq!(found, Err(Refused::Wrong), "lane {lane}");
     }
+}
+
+/// No proof has a challenge, a mask or a blinding of another one, and a proof has none twice.
+#[test]
+fn seeds_differ() {
+    let key = Key::from_words([1, 2]);
+    let names = [(0, 0), (1, 0), (0, 1)].map(|(prover, number)| Name { prover, number });
+    let mut words = Vec::new();
+    for name in names {
+        for seeds in [
+            Seeds::draw::<Words>(name, &key, 6),
+            Seeds::draw::<Bits>(name, &key, 6),
+        ] {
+            words.extend(seeds.weights.iter().chain(&seeds.levels).flatten().copied());
+            // What a verifier tells says nothing of what the other one tells.
+            let openings = [seeds.opening_of_left(), seeds.opening_of_right()];
+            for (opening, other) in openings.iter().zip([1, 0]) {
+                assert_ne!(opening.seed, seeds.weights[other]);
+                for hash in &opening.others {
+                    for seed in seeds.weights.iter().chain(&seeds.levels).flatten() {
+                        let bytes = seed.to_le_bytes();
+                        assert!(!hash.windows(8).any(|each| each == bytes));
+                    }
+                }
+            }
+        }
+        for purpose in [Purpose::Masks, Purpose::Blinding] {
+            let mut found = [0; 64];
+            name.stream::<Words>(&key, purpose)
+                .reserve(64)
+                .fill(0, &mut found);
+            words.extend(found);
+        }
+    }
+    let count = words.len();
+    words.sort_unstable();
+    words.dedup();
+    assert_eq!(words.len(), count);
+    // Both seeds of the weights count.
+    let rows = |seeds: [Seed; 2]| Weights::<Bits>::draw(&seeds, 1).rows[0];
+    let all = [[[1, 2], [3, 4]], [[1, 2], [3, 5]], [[9, 2], [3, 4]]].map(rows);
+    assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
 }
 
 #[test]

@@ -1,15 +1,14 @@
 //! The verifiers' sides.
 
-use super::challenges::{
-    Opening, Point, Seed, Seeds, Weights, blinding, elements, sum_at_corners, uniform, words,
-};
+use super::challenges::{Opening, Point, Seed, Seeds, Weights};
 use super::folds::{self, Side};
 use super::ring::{Ring, Value};
-use super::{Equations, Level, Refused, levels, rows_of};
-use kernels::stream::Stream;
+use super::values::{blinding, elements, sum_at_corners, uniform, words};
+use super::{Equations, Level, Name, Purpose, Refused, levels, rows_of};
+use kernels::stream::{Key, Stream};
 
 /// What a verifier knows of equations of one kind: its factors, and its constants.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Known<'a> {
     /// The factors of the terms.
     pub factors: Equations<&'a [u64]>,
@@ -31,10 +30,14 @@ struct Verifier<'a, R: Ring> {
 }
 
 impl<'a, R: Ring> Verifier<'a, R> {
-    fn new(known: &'a [Known<'a>], with_other: &mut Stream) -> Self {
-        let factors: Vec<_> = known.iter().map(|kind| kind.factors.clone()).collect();
-        let levels = levels(rows_of::<R, _>(&factors, |factor| factor.len()));
-        let seeds = Seeds::draw(with_other, levels.len());
+    fn new(known: &'a [Known<'a>], name: Name, with_other: &Key) -> Self {
+        for kind in known {
+            let (constants, count) = (kind.constants.len(), kind.factors.count);
+            assert_eq!(constants, count, "a constant of each equation");
+        }
+        let factors = known.iter().map(|kind| &kind.factors);
+        let levels = levels(rows_of::<R, _>(factors, |factor| factor.len()));
+        let seeds = Seeds::draw::<R>(name, with_other, levels.len());
         let rows = known.iter().map(|kind| kind.factors.count / R::ROW).sum();
         let weights = Weights::draw(&seeds.weights, rows);
         Self {
@@ -109,20 +112,22 @@ impl<'a, R: Ring> Verifier<'a, R> {
 /// The verifier that knows the left factors.
 pub struct LeftVerifier<'a, R: Ring> {
     verifier: Verifier<'a, R>,
-    with_prover: Stream,
+    masks: Stream,
+    blindings: Stream,
 }
 
 impl<'a, R: Ring> LeftVerifier<'a, R> {
-    /// Begins to verify, after all that the prover sent of this batch is there. Streams are those of
-    /// keys that this party shares with the prover and with the right verifier, and serve one proof.
+    /// Begins to verify, after all that the prover sent of this batch is there. The keys are those
+    /// that this party shares with the prover and with the right verifier.
     ///
     /// # Panics
     /// If factors or constants are not whole rows, or too many.
     #[must_use]
-    pub fn new(known: &'a [Known<'a>], with_prover: Stream, mut with_right: Stream) -> Self {
+    pub fn new(known: &'a [Known<'a>], name: Name, [with_prover, with_right]: [&Key; 2]) -> Self {
         Self {
-            verifier: Verifier::new(known, &mut with_right),
-            with_prover,
+            verifier: Verifier::new(known, name, with_right),
+            masks: name.stream::<R>(with_prover, Purpose::Masks),
+            blindings: name.stream::<R>(with_prover, Purpose::Blinding),
         }
     }
 
@@ -136,15 +141,11 @@ impl<'a, R: Ring> LeftVerifier<'a, R> {
     #[must_use]
     pub fn finish(mut self) -> Vec<u64> {
         let levels = self.verifier.levels.clone();
-        let mut blind = None;
         for (at, level) in levels.into_iter().enumerate() {
-            if level == Level::Blind {
-                blind = Some(blinding::<R>(&mut self.with_prover));
-            }
-            let shares = uniform::<R>(&mut self.with_prover, level.values());
+            let shares = uniform::<R>(&mut self.masks, level.values());
             self.verifier.take(at, &shares);
         }
-        let blind = blind.expect("the last level is blind");
+        let blind = blinding::<R>(&mut self.blindings);
         let mut told = self.verifier.differences.clone();
         told.push(self.verifier.claim);
         told.extend(R::lanes(&self.verifier.folded(Side::Left, blind)));
@@ -155,20 +156,20 @@ impl<'a, R: Ring> LeftVerifier<'a, R> {
 /// The verifier that knows the right factors, and decides.
 pub struct RightVerifier<'a, R: Ring> {
     verifier: Verifier<'a, R>,
-    with_prover: Stream,
+    blindings: Stream,
 }
 
 impl<'a, R: Ring> RightVerifier<'a, R> {
-    /// Begins to verify, after all that the prover sent of this batch is there. Streams are those of
-    /// keys that this party shares with the prover and with the left verifier, and serve one proof.
+    /// Begins to verify, after all that the prover sent of this batch is there. The keys are those
+    /// that this party shares with the prover and with the left verifier.
     ///
     /// # Panics
     /// If factors or constants are not whole rows, or too many.
     #[must_use]
-    pub fn new(known: &'a [Known<'a>], with_prover: Stream, mut with_left: Stream) -> Self {
+    pub fn new(known: &'a [Known<'a>], name: Name, [with_prover, with_left]: [&Key; 2]) -> Self {
         Self {
-            verifier: Verifier::new(known, &mut with_left),
-            with_prover,
+            verifier: Verifier::new(known, name, with_left),
+            blindings: name.stream::<R>(with_prover, Purpose::Blinding),
         }
     }
 
@@ -212,7 +213,7 @@ impl<'a, R: Ring> RightVerifier<'a, R> {
         let told = elements::<R>(message);
         let (differences, rest) = told.split_at(levels);
         let (claim, left) = (rest[0], R::block(&rest[1..]));
-        let blind = blinding::<R>(&mut self.with_prover);
+        let blind = blinding::<R>(&mut self.blindings);
         let right = self.verifier.folded(Side::Right, blind);
         let product = R::block_sums(&[left], &[right], 0, &self.verifier.weights.lanes)[0];
         let mut is_right = product == claim.add(&self.verifier.claim);
