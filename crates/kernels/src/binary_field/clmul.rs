@@ -1,5 +1,6 @@
 //! Carry-less products by the processor, one at a time.
 
+use super::reduce;
 use std::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_loadu_si128, _mm_set1_epi64x,
     _mm_setzero_si128, _mm_storeu_si128, _mm_xor_si128,
@@ -36,6 +37,12 @@ impl Clmul {
     pub(super) fn inner_product(self, a: &[u64], b: &[u64]) -> u128 {
         // SAFETY: as in `product`.
         unsafe { inner_product(a, b) }
+    }
+
+    /// Adds the products of the values and one factor to the sums.
+    pub(super) fn add_scaled(self, sums: &mut [u64], values: &[u64], factor: u64) {
+        // SAFETY: as in `product`.
+        unsafe { add_scaled(sums, values, factor) }
     }
 
     /// Adds rows of `N` words with their weights to the sums.
@@ -80,6 +87,16 @@ unsafe fn inner_product(a: &[u64], b: &[u64]) -> u128 {
             sums[1] = _mm_xor_si128(sums[1], _mm_clmulepi64_si128::<HIGH>(a, b));
         }
         last ^ to_integer(_mm_xor_si128(sums[0], sums[1]))
+    }
+}
+
+/// # Safety
+/// As for `product`.
+#[target_feature(enable = "pclmulqdq")]
+unsafe fn add_scaled(sums: &mut [u64], values: &[u64], factor: u64) {
+    for (sum, value) in sums.iter_mut().zip(values) {
+        // SAFETY: the caller guarantees the instructions.
+        *sum ^= reduce(unsafe { product(*value, factor) });
     }
 }
 

@@ -250,6 +250,77 @@ fn sum_blocks<const N: usize>(
     total.map(reduce)
 }
 
+/// Adds `values[j]` · `factor` to each `sums[j]`.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn add_scaled(sums: &mut [u64], values: &[u64], factor: u64) {
+    add_scaled_with(Engine::of(backend()), sums, values, factor);
+}
+
+fn add_scaled_with(engine: Engine, sums: &mut [u64], values: &[u64], factor: u64) {
+    assert!(
+        sums.len() == values.len(),
+        "{} sums and {} values",
+        sums.len(),
+        values.len()
+    );
+    parallel::map_blocks(
+        sums.len(),
+        parallel::GRAIN,
+        [sums],
+        [values],
+        |_, [sums], [values]| match engine {
+            Engine::Portable => {
+                for (sum, value) in sums.iter_mut().zip(values) {
+                    *sum ^= reduce(portable::product(*value, factor));
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Engine::Clmul(engine) => engine.add_scaled(sums, values, factor),
+            #[cfg(avx512)]
+            Engine::Clmul512(engine) => engine.narrow().add_scaled(sums, values, factor),
+        },
+    );
+}
+
+/// The elements of a row that [`fold`] returns.
+pub const LANES: usize = 64;
+
+/// Multiplies element p of each row of [`LANES`] elements by the row's weight and by X^p.
+///
+/// # Panics
+/// If there is not a row for each weight.
+pub fn weigh(elements: &mut [u64], weights: &[u64]) {
+    weigh_with(Engine::of(backend()), elements, weights);
+}
+
+fn weigh_with(engine: Engine, elements: &mut [u64], weights: &[u64]) {
+    assert!(
+        elements.len() == LANES * weights.len(),
+        "{} elements for {} weights",
+        elements.len(),
+        weights.len()
+    );
+    parallel::map_blocks::<_, u64, 1, 0>(
+        elements.len(),
+        parallel::GRAIN,
+        [elements],
+        [],
+        |first, [elements], []| {
+            let weights = &weights[first / LANES..];
+            for (row, weight) in elements.chunks_exact_mut(LANES).zip(weights) {
+                let mut shifted = [0; LANES];
+                for (place, (shifted, element)) in shifted.iter_mut().zip(&mut *row).enumerate() {
+                    *shifted = reduce(u128::from(*element) << place);
+                    *element = 0;
+                }
+                add_scaled_with(engine, row, &shifted, *weight);
+            }
+        },
+    );
+}
+
 /// Reduces a polynomial of degree 127 or less. X^64 is X^4 + X^3 + X + 1.
 #[inline(always)]
 fn reduce(polynomial: u128) -> u64 {

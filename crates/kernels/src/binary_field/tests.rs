@@ -324,3 +324,32 @@ fn a_weight_without_a_row_panics() {
 fn a_folded_part_of_a_row_panics() {
     let _ = fold(&[1; 33], &[1; CHUNKS]);
 }
+
+#[test]
+fn scaled_sums_and_weighed_rows_are_what_their_definitions_say() {
+    for rows in [0, 1, 3, 300] {
+        let (values, weights) = (random(31, LANES * rows), random(32, rows));
+        for (_, engine) in kernels() {
+            let mut sums = random(33, values.len());
+            let mut expected = sums.clone();
+            for (sum, value) in expected.iter_mut().zip(&values) {
+                *sum ^= product(*value, 0x8000_0000_0000_001b);
+            }
+            add_scaled_with(engine, &mut sums, &values, 0x8000_0000_0000_001b);
+            assert_eq!(sums, expected, "{rows} rows, {engine:?}");
+
+            let mut elements = values.clone();
+            weigh_with(engine, &mut elements, &weights);
+            for (at, element) in elements.iter().enumerate() {
+                let weight = product(weights[at / LANES], 1 << (at % LANES));
+                assert_eq!(*element, product(values[at], weight), "{engine:?}");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "65 elements for 1 weights")]
+fn rows_that_are_not_whole_panic() {
+    weigh(&mut [0; 65], &[1]);
+}

@@ -284,12 +284,8 @@ impl Ring for Bits {
         let point = std::array::from_fn(|chunk| point[chunk].0);
         let elements = folded.as_flattened_mut();
         elements.copy_from_slice(&binary_field::fold(words, &point));
-        for (block, row) in folded.iter_mut().zip(rows.unwrap_or_default()) {
-            let mut weight = *row;
-            for element in block {
-                *element = binary_field::mul(*element, weight);
-                weight = binary_field::mul(weight, 2);
-            }
+        if let Some(rows) = rows {
+            binary_field::weigh(elements, rows);
         }
     }
 
@@ -319,11 +315,8 @@ impl Ring for Bits {
         let stride = blocks.len().div_ceil(point.len());
         let mut folded = vec![[0; 64]; stride];
         for (chunk, factor) in blocks.chunks(stride.max(1)).zip(point) {
-            for (folded, block) in folded.iter_mut().zip(chunk) {
-                for (sum, element) in folded.iter_mut().zip(block) {
-                    *sum ^= binary_field::mul(*element, factor.0);
-                }
-            }
+            let sums = folded[..chunk.len()].as_flattened_mut();
+            binary_field::add_scaled(sums, chunk.as_flattened(), factor.0);
         }
         folded
     }
