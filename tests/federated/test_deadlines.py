@@ -15,7 +15,7 @@ import tacit
 from tacit import _core
 from tacit.errors import PeerError, RefusedError
 from tacit.federated import Client
-from tacit.federated.service.server import Report
+from tacit.federated.service.report import Report
 
 
 class NeverReady:

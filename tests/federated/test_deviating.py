@@ -19,7 +19,8 @@ from tacit.federated.privacy.account import Account
 from tacit.federated.rounds.round_state import Held, Step
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Reveal, Round, Rounds
-from tacit.federated.service.server import Report, Server
+from tacit.federated.service.report import Report
+from tacit.federated.service.server import Server
 from tacit.tensor import SecretTensor
 
 START, CLIENTS = torch.arange(4.0), 2

@@ -33,8 +33,9 @@ from tacit.federated.privacy.account import Epsilons, Mechanism, epsilons
 from tacit.federated.privacy.joint import MOST_VALUES
 from tacit.federated.service.config import Federation
 from tacit.federated.service.part_store import Part, Parts
+from tacit.federated.service.report import Report
 from tacit.federated.service.round_store import Latest
-from tacit.federated.service.server import Report, Server
+from tacit.federated.service.server import Server
 
 
 def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
 
     def two(
         server: tacit.federated.service.server.Server,
-    ) -> list[tacit.federated.service.server.Report]:
+    ) -> list[Report]:
         first = server.round(start)
         return [first, server.round(first.model)]
 
@@ -282,7 +283,7 @@ class Sealed:
         Servers(self.config, until_killed).failed()
 
     def started(self, rounds: int = 1) -> Servers:
-        """Starts the servers for so many rounds, even none."""
+        """Starts the servers. ``rounds`` may be 0."""
 
         def work(server: Server) -> list[Report]:
             server.agree_to_begin(9, [])

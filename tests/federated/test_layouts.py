@@ -22,6 +22,7 @@ from tacit.federated.rounds.states import (
     in_form,
     layout_of,
 )
+from tacit.federated.service.report import Report
 from tacit.federated.service.terms import Terms
 
 
@@ -127,7 +128,7 @@ def test_clients_hear_of_the_models_names_in_every_round(tmp_path: Path) -> None
 
     def two(
         server: tacit.federated.service.server.Server,
-    ) -> list[tacit.federated.service.server.Report]:
+    ) -> list[Report]:
         first = server.round(start)
         return [first, server.round(first.model)]
 

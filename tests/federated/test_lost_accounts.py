@@ -11,8 +11,9 @@ from worlds import LONG, Servers, known_of, write_known, written
 from tacit.errors import MisuseError, PeerError, SetupError
 from tacit.federated import Client
 from tacit.federated.privacy.account import Account, Mechanism, epsilons
+from tacit.federated.service.report import Report
 from tacit.federated.service.round_store import Known, Latest, to_bytes
-from tacit.federated.service.server import Report, Server
+from tacit.federated.service.server import Server
 
 START = torch.zeros(3)
 RULES = 'noise = "pairs"\nsigma = 2.0\ndivisor = 2.0\n'

@@ -14,7 +14,8 @@ import tacit
 from tacit.federated import Client
 from tacit.federated.service import memory as of_vectors
 from tacit.federated.service.memory import Memory
-from tacit.federated.service.server import Report, Server
+from tacit.federated.service.report import Report
+from tacit.federated.service.server import Server
 from tacit.sessions import Session
 
 LEAST = 1000

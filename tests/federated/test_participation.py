@@ -16,7 +16,7 @@ from tacit.federated.rounds.client_update import Change, Outgoing
 from tacit.federated.rounds.participation import is_drawn, zeroed
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Round
-from tacit.federated.service.server import Report
+from tacit.federated.service.report import Report
 
 SIGMA, SAMPLING = 0.001, 0.25
 NOISE = f'noise = "pairs"\nsigma = {SIGMA}\ndivisor = 2.0\nnorm = 4.0\nminimum_clients = 3\n'

@@ -19,7 +19,8 @@ from tacit.federated.rounds.steps import SERVERS_ROOT, Round
 from tacit.federated.rounds.submission import Submitted
 from tacit.federated.service.config import Federation
 from tacit.federated.service.exchange import taken
-from tacit.federated.service.server import Report, Server
+from tacit.federated.service.report import Report
+from tacit.federated.service.server import Server
 from tacit.federated.validation import COIN
 from tacit.sessions import Session
 from tacit.sessions import session as current

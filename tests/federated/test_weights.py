@@ -20,6 +20,7 @@ from tacit.federated.rounds.client_update import Outgoing
 from tacit.federated.rounds.round_state import RoundError, Step
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Round, Rounds
+from tacit.federated.service.report import Report
 
 #: The initial model, and the updates.
 START, UPDATES = torch.arange(4.0), torch.tensor([[0.25, 0.0, -0.5, 1.0], [0.5, 0.25, 0.0, -1.0]])
@@ -195,7 +196,7 @@ def test_a_round_of_no_weight_comes_to_nothing_and_the_next_one_goes_on(
 
     def two(
         server: tacit.federated.service.server.Server,
-    ) -> list[tacit.federated.service.server.Report]:
+    ) -> list[Report]:
         first = server.round(START)
         return [first, server.round(first.model)]
 

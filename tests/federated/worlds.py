@@ -10,8 +10,9 @@ from ports import free_addresses
 from tacit import _core
 from tacit.federated import Client
 from tacit.federated.rounds.steps import Round, Rounds
+from tacit.federated.service.report import Report
 from tacit.federated.service.round_store import Known, to_bytes
-from tacit.federated.service.server import Report, Server
+from tacit.federated.service.server import Server
 
 #: Seconds that no operation takes unless it fails.
 LONG = 60.0

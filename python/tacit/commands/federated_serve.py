@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tacit.federated.rounds.states import State
     from tacit.federated.service.config import Federation
     from tacit.federated.service.model_store import Models
-    from tacit.federated.service.server import Report, Server
+    from tacit.federated.service.report import Report
+    from tacit.federated.service.server import Server
 
 
 def add(commands: Any) -> None:

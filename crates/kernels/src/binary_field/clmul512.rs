@@ -7,7 +7,7 @@
 
 use super::clmul::Clmul;
 use super::expand::PADDED;
-use super::{CHUNKS, ROWS};
+use super::{CHUNKS, ROWS, whole};
 use std::arch::x86_64::{
     __m512i, _mm512_and_si512, _mm512_clmulepi64_epi128, _mm512_loadu_si512,
     _mm512_maskz_loadu_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_shuffle_i64x2,
@@ -150,15 +150,8 @@ unsafe fn vertex_sums(left: &[u64], right: &[u64], weights: &[u64], out: &mut [u
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn load(rows: &[u64], words: &mut [__m512i; CHUNKS]) {
-    let mut padded;
-    let rows: &[u64; CHUNKS * ROWS] = match rows.first_chunk() {
-        Some(whole) => whole,
-        None => {
-            padded = [0; CHUNKS * ROWS];
-            padded[..rows.len()].copy_from_slice(rows);
-            &padded
-        }
-    };
+    let mut padded = [0; CHUNKS * ROWS];
+    let rows = whole(rows, &mut padded);
     for (at, words) in words.chunks_exact_mut(WORDS).enumerate() {
         let mut square = [_mm512_setzero_si512(); ROWS];
         for (row, line) in square.iter_mut().enumerate() {

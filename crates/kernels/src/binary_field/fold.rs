@@ -9,7 +9,7 @@
 
 #[cfg(avx512)]
 use super::fold512::Fold512;
-use super::{BLOCK, CHUNKS, ROWS};
+use super::{BLOCK, CHUNKS, ROWS, whole};
 use crate::dispatch::Backend;
 use crate::parallel::{self, Rates};
 use crate::planes::{MATRICES, Matrices, bit_transpose};
@@ -106,15 +106,8 @@ fn entries(point: &[u64; CHUNKS]) -> Entries {
 /// Loads up to [`ROWS`] rows side by side. Missing rows are zero.
 #[inline(always)]
 fn load(rows: &[u64]) -> [Lanes; CHUNKS] {
-    let mut padded;
-    let rows: &[u64; CHUNKS * ROWS] = match rows.first_chunk() {
-        Some(whole) => whole,
-        None => {
-            padded = [0; CHUNKS * ROWS];
-            padded[..rows.len()].copy_from_slice(rows);
-            &padded
-        }
-    };
+    let mut padded = [0; CHUNKS * ROWS];
+    let rows = whole(rows, &mut padded);
     let mut words = [[0; ROWS]; CHUNKS];
     for start in (0..CHUNKS).step_by(SQUARE) {
         let square = std::array::from_fn(|row| line(rows, row * CHUNKS + start));

@@ -43,6 +43,9 @@ use std::sync::{Mutex, PoisonError};
 /// The words of a row: a function's values on {0, 1}^5.
 pub const CHUNKS: usize = 32;
 
+/// The elements of a row that [`fold`] returns.
+pub const LANES: usize = 64;
+
 /// The points of {0, 1, ∞}^5.
 pub const VERTICES: usize = 243;
 
@@ -231,6 +234,18 @@ fn rows<'a>(words: &'a [u64], range: &Range<usize>) -> &'a [u64] {
     &words[CHUNKS * range.start..CHUNKS * range.end]
 }
 
+/// Returns the first [`ROWS`] rows. Rows that are missing are zeros, which `padded` holds.
+#[inline(always)]
+fn whole<'a>(rows: &'a [u64], padded: &'a mut [u64; CHUNKS * ROWS]) -> &'a [u64; CHUNKS * ROWS] {
+    match rows.first_chunk() {
+        Some(whole) => whole,
+        None => {
+            padded[..rows.len()].copy_from_slice(rows);
+            padded
+        }
+    }
+}
+
 /// Adds up the blocks' sums, which `work` writes into zeros, and reduces them.
 fn sum_blocks<const N: usize>(
     n: usize,
@@ -283,9 +298,6 @@ fn add_scaled_with(engine: Engine, sums: &mut [u64], values: &[u64], factor: u64
         },
     );
 }
-
-/// The elements of a row that [`fold`] returns.
-pub const LANES: usize = 64;
 
 /// Multiplies element p of each row of [`LANES`] elements by the row's weight and by X^p.
 ///

@@ -77,7 +77,6 @@ struct AddVertices<'a> {
 impl Kernel for AddVertices<'_> {
     #[inline(always)]
     fn run<V: Vector>(self, zero: V) {
-        let vertices = self.sums.len();
         let mut values = Box::new([[Block::ZERO; MOST_VERTICES]; 2]);
         let mut split = Box::new([Split::ZERO, Split::ZERO]);
         for at in self.range {
@@ -88,7 +87,7 @@ impl Kernel for AddVertices<'_> {
                 }
                 extend(values, self.variables);
             }
-            for (vertex, sums) in self.sums.iter_mut().enumerate().take(vertices) {
+            for (vertex, sums) in self.sums.iter_mut().enumerate() {
                 split[0].set(zero, &values[0][vertex]);
                 split[1].set(zero, &values[1][vertex]);
                 sums.add(zero, &split[0], &split[1]);

@@ -1,4 +1,4 @@
-//! The Galois ring GR(2^64, 48) = Z_2^64\[X\] / (X^48 − X^5 − X^3 − X^2 − 1), for proofs about words.
+//! The Galois ring GR(2^64, 48), for proofs about words: Z_2^64\[X\] / (X^48 − X^5 − X^3 − X^2 − 1).
 //!
 //! The polynomial is irreducible modulo 2. So an element is invertible exactly if one of its
 //! coefficients is odd. Polynomials whose coefficients are 0 and 1 therefore differ by invertible
@@ -43,15 +43,11 @@ impl Element {
     pub const ZERO: Self = Self([0; DEGREE]);
 
     /// The element 1.
-    pub const ONE: Self = Self::of_word(1);
-
-    /// Returns a word as an element.
-    #[must_use]
-    pub const fn of_word(word: u64) -> Self {
+    pub const ONE: Self = {
         let mut coefficients = [0; DEGREE];
-        coefficients[0] = word;
+        coefficients[0] = 1;
         Self(coefficients)
-    }
+    };
 
     /// Returns the member of the exceptional set whose coefficients are the lowest 48 bits.
     #[must_use]

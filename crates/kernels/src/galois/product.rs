@@ -32,6 +32,15 @@ impl Block {
         self.mul_with(backend(), other)
     }
 
+    /// Returns the sum of the products.
+    #[must_use]
+    pub fn inner_product(&self, other: &Self) -> Element {
+        let products = self.mul(other).lanes();
+        products
+            .iter()
+            .fold(Element::ZERO, |sum, product| sum.add(product))
+    }
+
     pub(super) fn mul_with(&self, backend: Backend, other: &Self) -> Self {
         let mut product = Self::ZERO;
         let kernel = Multiply {

@@ -63,12 +63,8 @@ impl Sums {
     /// Returns the sums over the lanes, with the lanes' weights, at each place.
     #[must_use]
     pub fn of_lanes(&self, weights: &Block) -> Vec<Element> {
-        let of = |sums: &Block| {
-            let weighted = sums.mul(weights);
-            let lanes = weighted.lanes();
-            lanes.iter().fold(Element::ZERO, |sum, lane| sum.add(lane))
-        };
-        self.0.iter().map(of).collect()
+        let sums = self.0.iter();
+        sums.map(|sums| sums.inner_product(weights)).collect()
     }
 }
 

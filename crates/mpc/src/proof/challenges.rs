@@ -1,7 +1,7 @@
 //! The challenges of a proof: seeds, what verifiers tell the prover of them, and what is drawn.
 
 use super::ring::{Ring, Value};
-use super::{CHUNKS, Level, Name, Purpose, Refused, VARIABLES};
+use super::{CHUNKS, Equations, Level, Name, Purpose, Refused, VARIABLES};
 use kernels::stream::{Key, Stream};
 
 /// Random bits from which challenges are drawn.
@@ -71,7 +71,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Takes what both verifiers told at first, in a proof of so many levels.
+    /// Takes what both verifiers told at first, in a proof with this number of levels.
     pub(super) fn new(left: Opening, right: Opening, levels: usize) -> Result<Self, Refused> {
         if left.others.len() != levels || right.others.len() != 1 {
             return Err(Refused::Message);
@@ -115,7 +115,7 @@ pub(super) struct Weights<R: Ring> {
 }
 
 impl<R: Ring> Weights<R> {
-    /// Draws the weights of so many rows of equations.
+    /// Draws the weights of equations in this number of rows.
     pub(super) fn draw(seeds: &[Seed; 2], rows: usize) -> Self {
         let [left, right] = seeds;
         let key = Key::from_words([left[0] ^ right[0], left[1] ^ right[1]]);
@@ -126,6 +126,19 @@ impl<R: Ring> Weights<R> {
             lanes: R::draw_weights(&mut stream),
             rows: R::draw(&mut stream, rows),
         }
+    }
+
+    /// Returns the weights of the rows of each kind of equations.
+    pub(super) fn of_kinds<'w, 'k, T: 'k>(
+        &'w self,
+        kinds: impl Iterator<Item = &'k Equations<T>>,
+    ) -> impl Iterator<Item = &'w [u64]> {
+        let mut rest = &self.rows[..];
+        kinds.map(move |kind| {
+            let own;
+            (own, rest) = rest.split_at(kind.count / R::ROW);
+            own
+        })
     }
 }
 

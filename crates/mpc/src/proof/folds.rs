@@ -22,14 +22,12 @@ pub(super) fn of_words<'a, R: Ring, T: 'a>(
 ) -> Vec<R::Block> {
     let count = |kind: &Equations<T>| kind.count / R::ROW * kind.terms.len();
     let mut folded = vec![R::ZEROS; equations.clone().map(count).sum()];
-    let (mut rest, mut rows) = (&mut folded[..], &weights.rows[..]);
-    for kind in equations {
-        let (own, others) = rows.split_at(kind.count / R::ROW);
-        rows = others;
+    let mut rest = &mut folded[..];
+    for (kind, rows) in equations.clone().zip(weights.of_kinds(equations)) {
         for term in &kind.terms {
-            let (blocks, others) = rest.split_at_mut(own.len());
-            rest = others;
-            let weights = (side == Side::Left).then_some(own);
+            let blocks;
+            (blocks, rest) = rest.split_at_mut(rows.len());
+            let weights = (side == Side::Left).then_some(rows);
             R::fold_words(factor(term), indicators, weights, blocks);
         }
     }

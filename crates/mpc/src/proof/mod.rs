@@ -19,24 +19,25 @@
 //!
 //! # The proof
 //!
-//! Values are in rows, rows in chunks, and chunks in lanes: see [`ring`]. An equation is at a row, a
-//! chunk and a lane, and has the weight u_chunk · v_row · y_lane. All these are random members of
+//! Values are in rows, rows in chunks, and chunks in lanes: see [`ring`]. An equation is at a row,
+//! a chunk and a lane, and has the weight u_chunk · v_row · y_lane. All these are random members of
 //! the exceptional set, except that y_p = X^p for bits. One equation is left to prove, the weighted
 //! sum of all.
 //!
-//! 1. *Words* ([`Level::Words`]). Let q(X) be the sum over all rows and lanes, with weights v and y,
-//!    of the products A(X)·B(X), where A and B are the multilinear polynomials of the chunks. P
-//!    sends q as its values at {0, 1, ∞}^5: additively shared, L's share being drawn from a key that
-//!    P shares with L. The claim Σ_i u_i·q(i) = Σ weights·(c_L + c_R) is linear, so that each
-//!    verifier computes its share of the difference. At a random point r the verifiers have shares of q(r), and L knows
-//!    all A(r), R all B(r): the claim is now Σ v·y·A(r)·B(r) = q(r), with 1/32 as many terms.
-//! 2. *Fold* ([`Level::Fold`]), as often as needed: the same with what is left, whose rows are split
-//!    into 4 to 16 chunks. L and P have multiplied their side by v.
-//! 3. *Blind* ([`Level::Blind`]). One block is left, an element for each lane. P and L draw a random
-//!    block α, P and R draw β. With one more variable, A(Z) = (1 − Z)·a + Z·α, and B likewise. P
-//!    sends the quadratic polynomial q(Z) = Σ y·A(Z)·B(Z) at {0, 1, ∞}, shared as before. The claim
-//!    is that q(0) is what the last level left. At a random z ≠ 0, L sends A(z) to R, with its
-//!    shares of all claims. R checks them, and that Σ y·A(z)·B(z) = q(z).
+//! 1. *Words* ([`Level::Words`]). Let q(X) be the sum over all rows and lanes, with weights v and
+//!    y, of the products A(X)·B(X), where A and B are the multilinear polynomials of the chunks. P
+//!    sends q as its values at {0, 1, ∞}^5: additively shared, L's share being drawn from a key
+//!    that P shares with L. The claim Σ_i u_i·q(i) = Σ weights·(c_L + c_R) is linear, so that each
+//!    verifier computes its share of the difference. At a random point r the verifiers have shares
+//!    of q(r), and L knows all A(r), R all B(r): the claim is now Σ v·y·A(r)·B(r) = q(r), with 1/32
+//!    as many terms.
+//! 2. *Fold* ([`Level::Fold`]), as often as needed: the same with what is left, whose rows are
+//!    split into 4 to 16 chunks. L and P have multiplied their side by v.
+//! 3. *Blind* ([`Level::Blind`]). One block is left, an element for each lane. P and L draw a
+//!    random block α, P and R draw β. With one more variable, A(Z) = (1 − Z)·a + Z·α, and B
+//!    likewise. P sends the quadratic polynomial q(Z) = Σ y·A(Z)·B(Z) at {0, 1, ∞}, shared as
+//!    before. The claim is that q(0) is what the last level left. At a random z ≠ 0, L sends A(z)
+//!    to R, with its shares of all claims. R checks them, and that Σ y·A(z)·B(z) = q(z).
 //!
 //! # Challenges
 //!
@@ -50,26 +51,26 @@
 //!   P never hears the last point, z.
 //!
 //! Both verifiers must mean the same challenge. Otherwise R could tell P another one than L uses,
-//! and learn from L's last message by how much the weighted sums of P's secrets differ. So R tells P
-//! the hash of L's seed of the weights, and L tells P the hashes of all seeds that R tells. P stops
-//! if they differ. The hash is BLAKE3, taken for a random oracle: it says nothing about 128 random
-//! bits.
+//! and learn from L's last message by how much the weighted sums of P's secrets differ. So R tells
+//! P the hash of L's seed of the weights, and L tells P the hashes of all seeds that R tells. P
+//! stops if they differ. The hash is BLAKE3, taken for a random oracle: it says nothing about 128
+//! random bits.
 //!
 //! # Why a false equation is refused
 //!
 //! Let P be corrupt. L and R are honest, so they use the same challenges, unknown to P until it is
-//! told. If an equation is false by e ≠ 0, the weighted sum of errors is a polynomial of degree 3 in
-//! the weights, multilinear, and not zero: it vanishes with probability at most 3/2^48. For bits, the
-//! errors of a word are the coefficients of one element, which is not zero. If a claim is false and
-//! P's shares add up to the claim, then they are not those of the true q. The difference is a
-//! polynomial of degree at most 2 in each variable, and not zero. It vanishes at the level's point
-//! with probability at most 2/2^48 for each variable, and 2/(2^48 − 1) for z. There are 5 variables
-//! of words and at most 13 of folds. In all that is less than 3 + 10 + 26 + 3 = 42 times 2^−48, or
-//! 2^−42; for bits, with 2^−64 in place of 2^−48.
+//! told. If an equation is false by e ≠ 0, the weighted sum of errors is a polynomial of degree 3
+//! in the weights, multilinear, and not zero: it vanishes with probability at most 3/2^48. For
+//! bits, the errors of a word are the coefficients of one element, which is not zero. If a claim is
+//! false and P's shares add up to the claim, then they are not those of the true q. The difference
+//! is a polynomial of degree at most 2 in each variable, and not zero. It vanishes at the level's
+//! point with probability at most 2/2^48 for each variable, and 2/(2^48 − 1) for z. There are 5
+//! variables of words and at most 13 of folds. In all that is less than 3 + 10 + 26 + 3 = 42 times
+//! 2^−48, or 2^−42; for bits, with 2^−64 in place of 2^−48.
 //!
 //! These bounds hold over Z_2^64 because challenges come from an exceptional set. Let 2^k be the
-//! highest power of 2 that divides all coefficients of a polynomial. Divided by it, the polynomial is
-//! not zero modulo 2. The difference of two points is invertible.
+//! highest power of 2 that divides all coefficients of a polynomial. Divided by it, the polynomial
+//! is not zero modulo 2. The difference of two points is invertible.
 //!
 //! # Why nothing is learned
 //!
@@ -80,11 +81,11 @@
 //!   compute: it depends on how L's message differs from the right one, and on B(z), which β makes
 //!   uniform.
 //! - *R is corrupt.* P's messages are uniform, since R does not know L's shares. If R tells P
-//!   another challenge than L's, P stops before it sends more. Of L's message, A(z) is uniform, since
-//!   z is invertible and α uniform. For each level whose message P sent, L's difference is minus
-//!   R's. For later levels it is uniform, as L's shares of these levels are fresh. The last claim is
-//!   Σ y·A(z)·B(z) less R's share, or uniform. So all that R sees can be computed from what it had,
-//!   and L need not wait for P's decision.
+//!   another challenge than L's, P stops before it sends more. Of L's message, A(z) is uniform,
+//!   since z is invertible and α uniform. For each level whose message P sent, L's difference is
+//!   minus R's. For later levels it is uniform, as L's shares of these levels are fresh. The last
+//!   claim is Σ y·A(z)·B(z) less R's share, or uniform. So all that R sees can be computed from
+//!   what it had, and L need not wait for P's decision.
 //! - *P is corrupt.* It knows all that L and R know, and sees challenges. R's decision depends on
 //!   nothing else.
 //!
@@ -152,7 +153,6 @@ impl Name {
 }
 
 /// Equations of one kind: as many terms in each.
-#[derive(Clone)]
 pub struct Equations<T> {
     /// The terms: for each, a factor of every equation, in whole rows.
     pub terms: Vec<T>,
@@ -185,7 +185,7 @@ impl Level {
     }
 }
 
-/// Returns the levels of a proof about so many rows of terms.
+/// Returns the levels of a proof about this number of rows of terms.
 ///
 /// The first fold, of the most blocks, has the fewest variables, since its products are the most
 /// work; the last ones have the most, since each costs two rounds.

@@ -24,8 +24,8 @@ pub struct Prover<'a, R: Ring> {
 }
 
 impl<'a, R: Ring> Prover<'a, R> {
-    /// Begins a proof, once both verifiers have told their seeds. The keys are those that this party
-    /// shares with the left verifier and with the right one.
+    /// Begins a proof, once both verifiers have told their seeds. The keys are those that this
+    /// party shares with the left verifier and with the right one.
     ///
     /// # Errors
     /// [`Refused::Challenges`] if they contradict each other, [`Refused::Message`] if they are of
@@ -67,21 +67,19 @@ impl<'a, R: Ring> Prover<'a, R> {
     /// Returns the first message to the right verifier.
     #[must_use]
     pub fn begin(&mut self) -> Vec<u64> {
-        let mut rows = &self.weights.rows[..];
+        let rows = self.weights.of_kinds(self.equations.iter());
         let mut values = vec![R::Element::ZERO; Level::Words.values()];
-        for kind in self.equations {
-            let (own, rest) = rows.split_at(kind.count / R::ROW);
-            rows = rest;
+        for (kind, rows) in self.equations.iter().zip(rows) {
             for [left, right] in &kind.terms {
-                let sums = R::vertex_sums(left, right, own, &self.weights.lanes);
+                let sums = R::vertex_sums(left, right, rows, &self.weights.lanes);
                 add(&mut values, &sums);
             }
         }
         self.masked(&values)
     }
 
-    /// Takes the seed of the last message's point; returns the next message. Only the verifiers know
-    /// the point of the last one. After an error the proof is over.
+    /// Takes the seed of the last message's point; returns the next message. Only the verifiers
+    /// know the point of the last one. After an error the proof is over.
     ///
     /// # Errors
     /// [`Refused::Challenges`] if the left verifier has told another seed, [`Refused::Message`] if

@@ -16,7 +16,7 @@ use kernels::stream::Stream;
 use kernels::{binary_field, galois::LANES};
 
 /// An element of a ring.
-pub trait Value: Copy + PartialEq + Send + Sync {
+pub trait Value: Copy + PartialEq {
     /// The element 0.
     const ZERO: Self;
     /// The element 1.
@@ -184,14 +184,8 @@ impl Ring for Words {
     }
 
     fn block_sums(left: &[Block], right: &[Block], variables: u32, lanes: &Block) -> Vec<Element> {
-        let sum = |block: &Block| {
-            let products = block.mul(lanes).lanes();
-            products
-                .iter()
-                .fold(Element::ZERO, |sum, product| sum.add(product))
-        };
         let sums = blocks::vertex_sums(left, right, variables);
-        sums.iter().map(sum).collect()
+        sums.iter().map(|sums| sums.inner_product(lanes)).collect()
     }
 
     fn fold_blocks(blocks: &[Block], point: &[Element]) -> Vec<Block> {
@@ -225,13 +219,13 @@ impl Value for FieldElement {
 }
 
 /// An element for each bit of a word.
-type BitBlock = [u64; 64];
+type BitBlock = [u64; binary_field::LANES];
 
 impl Ring for Bits {
     const NAME: &'static str = "bits";
     const ROW: usize = binary_field::CHUNKS;
     const WORDS: usize = 1;
-    const LANES: usize = 64;
+    const LANES: usize = binary_field::LANES;
     type Element = FieldElement;
     type Block = BitBlock;
     type Weights = ();

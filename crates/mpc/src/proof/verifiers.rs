@@ -8,7 +8,6 @@ use super::{Equations, Level, Name, Purpose, Refused, levels, rows_of};
 use kernels::stream::{Key, Stream};
 
 /// What a verifier knows of equations of one kind: its factors, and its constants.
-#[derive(Clone)]
 pub struct Known<'a> {
     /// The factors of the terms.
     pub factors: Equations<&'a [u64]>,
@@ -71,12 +70,10 @@ impl<'a, R: Ring> Verifier<'a, R> {
 
     /// Returns the sum of this verifier's constants, each times its equation's weight.
     fn constants(&self) -> R::Element {
-        let mut rows = &self.weights.rows[..];
+        let kinds = self.known.iter().map(|kind| &kind.factors);
         let mut sum = R::Element::ZERO;
-        for kind in self.known {
-            let (own, rest) = rows.split_at(kind.factors.count / R::ROW);
-            rows = rest;
-            let sums = R::chunk_sums(kind.constants, own, &self.weights.lanes);
+        for (kind, rows) in self.known.iter().zip(self.weights.of_kinds(kinds)) {
+            let sums = R::chunk_sums(kind.constants, rows, &self.weights.lanes);
             for (each, weight) in sums.iter().zip(&self.weights.chunks) {
                 sum = sum.add(&each.mul(weight));
             }

@@ -21,7 +21,7 @@ from tacit import _core
 from tacit.errors import PeerError, TacitError, cause, peer_error, setup_error
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.service.config import SERVERS, text_of
-from tacit.federated.service.server import Report
+from tacit.federated.service.report import Report
 from tacit.meter import Reading
 from tacit.parties import processes
 from tacit.parties.launch import first_cause, named

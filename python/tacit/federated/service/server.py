@@ -17,7 +17,6 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -26,7 +25,7 @@ import torch
 from tacit import _core, errors
 from tacit.errors import DeviationError, MisuseError, TacitError
 from tacit.federated.messages import counted
-from tacit.federated.privacy.account import Account, Epsilons
+from tacit.federated.privacy.account import Account
 from tacit.federated.privacy.joint import check_values
 from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.round_state import Outcome, RoundError
@@ -45,6 +44,7 @@ from tacit.federated.service.explanations import (
 from tacit.federated.service.memory import Memory
 from tacit.federated.service.model_store import Kept, Models, agreed, announcement
 from tacit.federated.service.part_store import Part, Parts
+from tacit.federated.service.report import Report
 from tacit.federated.service.round_store import Latest
 from tacit.federated.service.startup import account_of, common_configuration, latest_of, parts_of
 from tacit.federated.service.terms import Terms, check_size
@@ -64,30 +64,6 @@ WAITING, READY, CLOSED = b"waiting", b"ready", b"closed"
 
 #: Seconds in which clients may still ask why a round failed, before its servers end.
 PARTING = 5.0
-
-
-@dataclass(frozen=True)
-class Report:
-    """The outcome of a round."""
-
-    round: int
-    #: The parameters after the round. Those before it, if it has no result or only clients learn
-    #: it. If a coordinator has the model: the combined update, or zeros.
-    model: torch.Tensor
-    #: The clients that count.
-    accepted: list[int]
-    #: Clients whose submissions this server holds completely and another one does not.
-    dropped: list[int]
-    #: Clients that heard of the round and submitted nothing until its end.
-    late: list[int]
-    #: Refusals since the last report: client, reason and how often. The client is None if it is not
-    #: known.
-    refused: list[tuple[int | None, str, int]]
-    #: Why the round has no result, if it has none.
-    failure: str | None
-    seconds: float
-    #: The ε spent so far, including this round; ``None`` if there is no noise and so no account.
-    epsilons: Epsilons | None
 
 
 class Server:

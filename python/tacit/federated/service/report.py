@@ -1,0 +1,31 @@
+"""What a server reports of a round."""
+
+from dataclasses import dataclass
+
+import torch
+
+from tacit.federated.privacy.account import Epsilons
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a round."""
+
+    round: int
+    #: The parameters after the round. Those before it, if it has no result or only clients learn
+    #: it. If a coordinator has the model: the combined update, or zeros.
+    model: torch.Tensor
+    #: The clients that count.
+    accepted: list[int]
+    #: Clients whose submissions this server holds completely and another one does not.
+    dropped: list[int]
+    #: Clients that heard of the round and submitted nothing until its end.
+    late: list[int]
+    #: Refusals since the last report: client, reason and how often. The client is None if it is not
+    #: known.
+    refused: list[tuple[int | None, str, int]]
+    #: Why the round has no result, if it has none.
+    failure: str | None
+    seconds: float
+    #: The ε spent so far, including this round; ``None`` if there is no noise and so no account.
+    epsilons: Epsilons | None
