@@ -69,7 +69,9 @@ pub use guards::{Flag, Opened, SharedFlag};
 pub use net::{Error, Result};
 pub use open::{Settings, consuming, is_dealt, open, sources};
 pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
-pub use protocol::{Correlated, Expectation, Fiber, Next, OwnedFiber, Protocol, Rehearsal};
+pub use protocol::{
+    Correlated, Expectation, Fiber, Next, OwnedFiber, Protocol, Rehearsal, Verification,
+};
 #[cfg(feature = "mutation")]
 pub use providers::open_exactly;
 pub use providers::{Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, Transfers};

@@ -142,6 +142,20 @@ pub trait Protocol: Send {
     /// each tally, and after them the AND of all. At most 1024 tallies.
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits>;
 
+    /// Verifies what was computed so far, without opening anything. Does nothing in a protocol whose
+    /// parties are assumed to follow it. Every opening verifies what it depends on first.
+    ///
+    /// # Errors
+    /// `Cheating` if a party sent what does not follow from what it held.
+    fn verify(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns what verification has taken so far; `None` if the protocol verifies nothing.
+    fn verification(&self) -> Option<Verification> {
+        None
+    }
+
     /// Runs fibers until none is left and `next` begins no more, side by side if that saves rounds.
     /// Fibers that run together take the rounds of the longest one, and send as much as they would
     /// one by one.
@@ -171,6 +185,17 @@ pub trait Protocol: Send {
     fn correlated(&mut self) -> Option<&mut dyn Correlated> {
         None
     }
+}
+
+/// What it took to verify that all parties follow the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Verification {
+    /// The time that this party spent on it, waiting included.
+    pub time: Duration,
+    /// The bytes that this party sent for it.
+    pub bytes_sent: u64,
+    /// The rounds that it added.
+    pub rounds: u64,
 }
 
 /// Work that runs on a protocol. It opens values only after all public values before it have been

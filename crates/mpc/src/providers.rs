@@ -113,7 +113,7 @@ pub(crate) struct Environment<'a> {
 }
 
 /// All protocols. The first is the default.
-pub static PROTOCOLS: [ProtocolProvider; 3] = [
+pub static PROTOCOLS: [ProtocolProvider; 4] = [
     ProtocolProvider {
         name: "replicated",
         summary: "three parties, of whom no two collude",
@@ -123,6 +123,19 @@ pub static PROTOCOLS: [ProtocolProvider; 3] = [
         serves: true,
         threat_model: |parties, _| replicated::threat_model(parties),
         open: |environment| Ok(Box::new(Replicated::new(online(environment.mesh)?)?)),
+    },
+    ProtocolProvider {
+        name: "replicated-malicious",
+        summary: "three parties, of whom one may cheat",
+        usual_parties: 3,
+        consumes: false,
+        secret: true,
+        serves: false,
+        threat_model: |parties, _| replicated::malicious_threat_model(parties),
+        open: |environment| {
+            let channel = online(environment.mesh)?;
+            Ok(Box::new(Replicated::malicious(channel)?))
+        },
     },
     ProtocolProvider {
         name: "additive",

@@ -399,6 +399,15 @@ pub enum Error {
         /// The request, and what is possible.
         reason: String,
     },
+    /// One of two parties cheated: it sent something that does not follow from what it held.
+    Cheating {
+        /// The parties of which one cheated.
+        suspects: [usize; 2],
+        /// The first step that what it sent may belong to.
+        first: String,
+        /// The last one.
+        last: String,
+    },
     /// The program that all parties run cannot continue, for a reason that all of them know. Each
     /// party would find it, and which of them reports it first is chance.
     Stopped {

@@ -500,6 +500,17 @@ impl Error {
             Self::Network { reason } => format!("network: {reason}"),
             Self::Setup { fault } => format!("setup: {}", fault.text(voice)),
             Self::Interrupted => "it was interrupted".to_owned(),
+            Self::Cheating {
+                suspects: [one, other],
+                first,
+                last,
+            } => {
+                let [one, other] = [one, other].map(|party| voice.words.name(*party));
+                format!(
+                    "{one} or {other} cheated between \"{first}\" and \"{last}\"; nothing of this \
+                     was revealed"
+                )
+            }
             Self::Misuse { reason } | Self::Stopped { reason } => reason.clone(),
         }
     }
@@ -524,6 +535,7 @@ impl Error {
             Self::Desync { .. }
             | Self::Interrupted
             | Self::Misuse { .. }
+            | Self::Cheating { .. }
             | Self::Stopped { .. } => self.text(voice),
         }
     }

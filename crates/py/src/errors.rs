@@ -34,6 +34,12 @@ create_exception!(
 );
 create_exception!(
     tacit._core,
+    CheatingError,
+    PeerError,
+    "One of two other parties sent what does not follow from what it held."
+);
+create_exception!(
+    tacit._core,
     RefusedError,
     TacitError,
     "A server refuses a request or a submission of a client."
@@ -130,6 +136,7 @@ fn exception(error: &mpc::Error, words: &Words, party: Option<usize>) -> PyErr {
         mpc::Error::Misuse { .. } => return MisuseError::new_err(text),
         mpc::Error::Peer { .. } => PeerError::new_err(text),
         mpc::Error::Desync { .. } | mpc::Error::Differ { .. } => DesyncError::new_err(text),
+        mpc::Error::Cheating { .. } => CheatingError::new_err(text),
         mpc::Error::Refused { .. } => RefusedError::new_err(text),
         mpc::Error::Network { .. } => NetworkError::new_err(text),
         mpc::Error::Setup { .. } => SetupError::new_err(text),
@@ -182,6 +189,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TacitError", py.get_type::<TacitError>())?;
     module.add("PeerError", py.get_type::<PeerError>())?;
     module.add("DesyncError", py.get_type::<DesyncError>())?;
+    module.add("CheatingError", py.get_type::<CheatingError>())?;
     module.add("RefusedError", py.get_type::<RefusedError>())?;
     module.add("NetworkError", py.get_type::<NetworkError>())?;
     module.add("SetupError", py.get_type::<SetupError>())?;

@@ -83,15 +83,27 @@ pub struct Party {
 /// # Errors
 /// `Misuse` unless there are three parties.
 pub fn threat_model(parties: usize) -> Result<ThreatModel> {
+    of_three("replicated", parties, true)
+}
+
+/// Returns what this protocol protects if all that is sent is proven.
+///
+/// # Errors
+/// `Misuse` unless there are three parties.
+pub fn malicious_threat_model(parties: usize) -> Result<ThreatModel> {
+    of_three("replicated-malicious", parties, false)
+}
+
+fn of_three(name: &str, parties: usize, semi_honest: bool) -> Result<ThreatModel> {
     if parties != 3 {
         return Err(Error::misuse(format!(
-            "protocol \"replicated\" is for exactly 3 parties, not {parties}"
+            "protocol \"{name}\" is for exactly 3 parties, not {parties}"
         )));
     }
     Ok(ThreatModel {
         parties,
         colluding: Some(1),
-        semi_honest: true,
+        semi_honest,
         trust: Trust::NOBODY,
     })
 }
@@ -104,6 +116,14 @@ impl Replicated {
     /// `Misuse` unless there are three parties; errors of the links.
     pub fn new(channel: Channel) -> Result<Self> {
         Self::with_thirds(channel, kernels::matrix::thirds())
+    }
+
+    /// Opens a party that proves to the others what it sends.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn malicious(channel: Channel) -> Result<Self> {
+        Self::with_thirds(channel, Thirds::of_word(0))
     }
 
     /// Opens a party that reports the given thirds to the others as those that it can evaluate.
