@@ -35,6 +35,7 @@ macro_rules! for_every_protocol {
     ($($tests:tt)*) => {
         suite!(plain: $($tests)*);
         suite!(replicated: $($tests)*);
+        suite!(replicated_malicious: $($tests)*);
         suite!(additive_2_dealer: $($tests)*);
         suite!(additive_3_dealer: $($tests)*);
         suite!(additive_5_dealer: $($tests)*);

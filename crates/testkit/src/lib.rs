@@ -21,12 +21,13 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns the protocol with its source, and the number of parties, for a name such as "plain",
-/// "replicated" or "additive_3_dealer".
+/// "replicated", "replicated_malicious" or "additive_3_dealer".
 ///
 /// # Panics
 /// For an unknown name.
 #[must_use]
 pub fn setting(name: &str) -> (Settings, usize) {
+    let name = name.replace("replicated_malicious", "replicated-malicious");
     let mut words = name.split('_');
     let protocol = words.next().expect("a protocol").to_owned();
     let parties = words.next().map_or_else(

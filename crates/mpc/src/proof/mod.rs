@@ -163,6 +163,12 @@ pub struct Equations<T> {
 /// The most rows of terms in one proof: 2 million terms of words, or 16 million of bits.
 pub const MOST_ROWS: usize = 1 << 13;
 
+/// Returns the number of messages of the prover in a proof of these equations.
+#[must_use]
+pub fn messages<R: Ring>(equations: &[Equations<[&[u64]; 2]>]) -> usize {
+    levels(rows_of::<R, _>(equations, |[left, _]| left.len())).len()
+}
+
 /// A step of a proof, with one message of the prover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Level {

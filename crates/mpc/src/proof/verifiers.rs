@@ -134,6 +134,12 @@ impl<'a, R: Ring> LeftVerifier<'a, R> {
         self.verifier.seeds.opening_of_left()
     }
 
+    /// Returns the number of messages of the prover.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.verifier.levels.len()
+    }
+
     /// Returns the message to the right verifier. It takes no message of the prover.
     #[must_use]
     pub fn finish(mut self) -> Vec<u64> {
@@ -176,6 +182,18 @@ impl<'a, R: Ring> RightVerifier<'a, R> {
         self.verifier.seeds.opening_of_right()
     }
 
+    /// Returns the number of messages of the prover.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.verifier.levels.len()
+    }
+
+    /// Returns the number of words of the left verifier's message.
+    #[must_use]
+    pub fn expects_of_left(&self) -> usize {
+        (self.messages() + 1 + R::LANES) * R::WORDS
+    }
+
     /// Returns the number of words of the prover's next message, if there is another one.
     #[must_use]
     pub fn expects(&self) -> Option<usize> {
@@ -204,7 +222,7 @@ impl<'a, R: Ring> RightVerifier<'a, R> {
     /// another length, or messages of the prover are missing.
     pub fn finish(mut self, message: &[u64]) -> Result<(), Refused> {
         let levels = self.verifier.levels.len();
-        if self.expects().is_some() || message.len() != (levels + 1 + R::LANES) * R::WORDS {
+        if self.expects().is_some() || message.len() != self.expects_of_left() {
             return Err(Refused::Message);
         }
         let told = elements::<R>(message);

@@ -10,7 +10,7 @@
 //! rounds. In the lowest bit of the result, component 2 remains that of t. All other bits are
 //! shared afresh.
 
-use super::roles::MaskWords;
+use super::roles::{MaskWords, Masks};
 use super::{Pair, Replicated, planes};
 use crate::blocks;
 use crate::dense::{self, Run, concatenate, runs};
@@ -27,7 +27,10 @@ pub(super) fn to_binary(party: &mut Replicated, x: Pair, width: usize) -> Result
     party
         .channel
         .begin_of("additive to binary", x[0].len(), &[width as u64]);
-    let (s, t) = party.summands(x, width)?;
+    let (s, t) = match party.verifying {
+        Some(_) => party.proven_summands(x, width, 0)?,
+        None => party.summands(x, width)?,
+    };
     let mut propagate = Bits::stack(&[&s]);
     propagate.xor_assign(&t);
     if width == 1 {
@@ -104,7 +107,37 @@ impl Replicated {
         } else {
             self.channel.receive(after, words)?
         };
+        self.record_ands(x, y, &theirs, &zero)?;
         Ok([mine, theirs])
+    }
+
+    /// Records the equations of an AND, like those of a product.
+    fn record_ands(
+        &mut self,
+        x: &[Cow<[u64]>; 2],
+        y: &[Cow<[u64]>; 2],
+        theirs: &[u64],
+        zero: &Masks,
+    ) -> Result<()> {
+        let Some(verifying) = &mut self.0.verifying else {
+            return Ok(());
+        };
+        let [mut left, mut right] = [vec![0; theirs.len()], vec![0; theirs.len()]];
+        blocks::for_each(
+            [&mut left, &mut right],
+            [theirs, &x[1], &y[1]],
+            #[inline(always)]
+            |offset, [left, right], [theirs, x, y]| {
+                zero.with_next.fill(offset, left);
+                zero.with_previous.fill(offset, right);
+                for i in 0..theirs.len() {
+                    left[i] ^= theirs[i] ^ (x[i] & y[i]);
+                }
+            },
+        );
+        let [x, y] = [x, y].map(|factor| [&*factor[0], &*factor[1]]);
+        verifying.record.bits.products(x, y, [&left, &right]);
+        self.recorded()
     }
 
     fn zeros(&self, width: usize, n: usize) -> Bits {

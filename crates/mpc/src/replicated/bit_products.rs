@@ -24,7 +24,7 @@
 //! k01. Role 0 sees nothing.
 
 use super::roles::{MaskWords, Masks, Ranges, field};
-use super::{Pair, PairMut, Replicated, planes};
+use super::{Pair, PairMut, Replicated, planes, proven_bit_products};
 use crate::bits::{flip, one_plane};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
@@ -36,6 +36,8 @@ use kernels::stream::Reserved;
 /// Product that is under way: its masks and where its results go.
 struct BitProduct<'a> {
     ranges: Ranges,
+    /// What role 0 sent, if the messages are proven.
+    sent: Option<Vec<u64>>,
     masks: [Masks; 3],
     /// Number of mask fields of k20 before q'.
     fields: usize,
@@ -55,7 +57,7 @@ pub(super) fn bit_to_ring(party: &mut Replicated, bit: &Bits, out: PairMut) -> R
     let [b0, b1] = planes(bit);
     let n = one_plane(bit);
     party.channel.begin_of("bit to ring", n, &[]);
-    let product = party.bit_product(n, 1, out);
+    let mut product = party.bit_product(n, 1, out);
     let [role_0, role_1, role_2] = product.ranges.clone();
 
     if !role_0.is_empty() {
@@ -79,12 +81,14 @@ pub(super) fn bit_to_ring(party: &mut Replicated, bit: &Bits, out: PairMut) -> R
             },
         );
         let after = party.after();
+        product.sent = party.verifying.as_ref().map(|_| message.clone());
         party.channel.send(after, message)?;
     }
     let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
+    let factors = proven_bit_products::Factors { bit: [b0, b1], x: None };
     product.exchange(
         party,
-        None,
+        factors,
         #[inline(always)]
         |sigma, offset, e2, _, [v, ..]| {
             let n = e2.len();
@@ -117,7 +121,7 @@ impl Replicated {
         let [b0, b1] = planes(bit);
         let n = one_plane(bit);
         self.channel.begin_of("bit product", n, &[]);
-        let product = self.bit_product(n, 2, out);
+        let mut product = self.bit_product(n, 2, out);
         let [role_0, role_1, role_2] = product.ranges.clone();
         let (run_0, run_1, run_2) = (role_0.len(), role_1.len(), role_2.len());
 
@@ -148,12 +152,14 @@ impl Replicated {
                 },
             );
             let after = self.after();
+            product.sent = self.verifying.as_ref().map(|_| message.clone());
             self.channel.send(after, message)?;
         }
         let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
+        let factors = proven_bit_products::Factors { bit: [b0, b1], x };
         product.exchange(
             self,
-            x,
+            factors,
             #[inline(always)]
             |k20, offset, e2, [x2, x0], [rho, sigma, v, _]| {
                 let n = e2.len();
@@ -191,6 +197,7 @@ impl Replicated {
         });
         BitProduct {
             ranges: self.ranges(n),
+            sent: None,
             masks,
             fields,
             out,
@@ -211,10 +218,13 @@ impl BitProduct<'_> {
     fn exchange(
         self,
         protocol: &mut Replicated,
-        x: Option<Pair>,
+        factors: proven_bit_products::Factors,
         e2: impl Fn(&Reserved, usize, &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
         e1: impl Fn(usize, &[u64], &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
     ) -> Result<()> {
+        let x = factors.x;
+        let mut heard = proven_bit_products::Heard::new(&self.ranges, self.sent);
+        let is_proven = protocol.verifying.is_some();
         let [role_0, role_1, role_2] = self.ranges;
         let (after, before) = (protocol.after(), protocol.before());
         let [first, second] = self.out;
@@ -266,10 +276,17 @@ impl BitProduct<'_> {
                 #[inline(always)]
                 |offset, [message, z1, mine]| subtracted(message, mine, k01, offset, z1),
             );
+            if is_proven {
+                heard.opened = theirs.clone();
+                heard.e1_sent = message.clone();
+            }
             protocol.channel.give_back(theirs);
             protocol.channel.send(after, message)?;
             let theirs = protocol.channel.receive(after, n)?;
             Group::Additive.add(&mut second[role_1], &theirs);
+            if is_proven {
+                heard.e2 = theirs.clone();
+            }
             protocol.channel.give_back(theirs);
         }
         protocol.0.round()?;
@@ -277,9 +294,12 @@ impl BitProduct<'_> {
         if n > 0 {
             let theirs = protocol.channel.receive(before, n)?;
             Group::Additive.add(&mut first[role_2], &theirs);
+            if is_proven {
+                heard.e1 = theirs.clone();
+            }
             protocol.channel.give_back(theirs);
         }
-        Ok(())
+        protocol.record_bit_product(&factors, &heard, &self.masks, self.fields)
     }
 }
 
@@ -292,7 +312,7 @@ fn rates<const O: usize, const I: usize>() -> Rates<O, I> {
 }
 
 /// Returns the words of a plane that hold the elements of a run.
-fn plane_of<'a>(plane: &'a [u64], range: &std::ops::Range<usize>) -> &'a [u64] {
+pub(super) fn plane_of<'a>(plane: &'a [u64], range: &std::ops::Range<usize>) -> &'a [u64] {
     &plane[range.start / 64..][..words_of(range.len())]
 }
 

@@ -5,7 +5,9 @@
 //! only masks.
 //!
 //! **Opening** to all: each party sends its first component to the next party, which lacks it. To
-//! open to one party, the previous party sends it. One round, 64 bits for each recipient.
+//! open to one party, the previous party sends it. One round, 64 bits for each recipient. If the
+//! parties prove what they send, all of it is verified first, and the other holder of the component
+//! sends its hash: a recipient that gets two different ones stops.
 
 use super::{Pair, PairMut, Replicated, planes};
 use crate::blocks;
@@ -44,6 +46,7 @@ pub(super) fn trivial_bits(party: &Replicated, planes: &[u64], width: usize, n: 
 }
 
 pub(super) fn reveal(party: &mut Replicated, x: Pair, to: Recipient) -> Result<Option<Vec<u64>>> {
+    party.verify_all()?;
     party
         .channel
         .begin_opening_of("reveal", x[0].len(), &[to.parameter()])?;
@@ -74,6 +77,7 @@ pub(super) fn reveal_bits(
     x: &Bits,
     to: Recipient,
 ) -> Result<Option<Vec<u64>>> {
+    party.verify_all()?;
     party
         .channel
         .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
@@ -132,11 +136,19 @@ impl Replicated {
         if to.includes(after) {
             self.channel.send(after, first.to_vec())?;
         }
+        let checks = self.verifying.is_some();
+        if checks && to.includes(before) {
+            self.channel.send(before, hash(second).to_vec())?;
+        }
         self.0.round()?;
         if !to.includes(self.channel.party()) {
             return Ok(None);
         }
         let mut missing = self.channel.receive(before, first.len())?;
+        if checks && self.channel.receive(after, HASH)? != hash(&missing) {
+            let step = self.channel.step().to_owned();
+            return Err(self.channel.cheated(&step, &step));
+        }
         let lacking = &mut missing[..];
         blocks::for_each(
             [lacking],
@@ -150,6 +162,24 @@ impl Replicated {
         );
         Ok(Some(missing))
     }
+}
+
+/// The words of a hash.
+pub(super) const HASH: usize = 4;
+
+/// Returns the hash of a component that is opened.
+fn hash(component: &[u64]) -> [u64; HASH] {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit component that is opened, version 1");
+    for words in component.chunks(1 << 10) {
+        let mut bytes = [0; 8 << 10];
+        for (word, bytes) in words.iter().zip(bytes.chunks_exact_mut(8)) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        hasher.update(&bytes[..8 * words.len()]);
+    }
+    let hash = hasher.finalize();
+    let words = net::bytes::to_words(hash.as_bytes());
+    words.try_into().expect("a hash of 32 bytes")
 }
 
 /// Fills a slice with masks, on all threads.

@@ -34,18 +34,25 @@ mod inputs;
 mod leaves;
 mod noise;
 mod products;
+mod proven_bit_products;
+mod proven_sign;
+mod proven_truncation;
+mod record;
 mod rectify;
+mod relations;
 mod roles;
 mod sign;
 pub mod submissions;
 mod truncation;
+mod verification;
 
 use crate::fibers::{self, Baton, Fibered, Linked};
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Federated, Join, Kept, Next, Operand,
     Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
-    Trust, keys,
+    Trust, Verification, keys, steps,
 };
+use verification::Verifying;
 use kernels::stream::Stream;
 use kernels::third::Thirds;
 use net::Channel;
@@ -73,6 +80,8 @@ pub struct Party {
     tossed: Option<Stream>,
     /// Thirds of products that the processors of all three parties can evaluate.
     thirds: Thirds,
+    /// What is not verified yet, if this party proves what it sends.
+    verifying: Option<Verifying>,
     /// Whether the next truncation keeps what its check needs. `kept` has what the last one kept.
     is_keeping: bool,
     kept: Kept,
@@ -123,25 +132,24 @@ impl Replicated {
     /// # Errors
     /// As [`Self::new`].
     pub fn malicious(channel: Channel) -> Result<Self> {
-        Self::with_thirds(channel, Thirds::of_word(0))
+        Self::agree(channel, Thirds::of_word(0), true)
     }
 
     /// Opens a party that reports the given thirds to the others as those that it can evaluate.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn with_thirds(mut channel: Channel, thirds: Thirds) -> Result<Self> {
+    pub fn with_thirds(channel: Channel, thirds: Thirds) -> Result<Self> {
+        Self::agree(channel, thirds, false)
+    }
+
+    fn agree(mut channel: Channel, thirds: Thirds, proves: bool) -> Result<Self> {
         threat_model(channel.parties())?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
         channel.begin("agree on keys");
         let pairs = keys::pairs(&mut channel)?;
-        let pair = |peer: usize| {
-            let key = pairs[peer].as_ref();
-            Stream::new(
-                key.expect("a key with each other party"),
-                "replicated: pair",
-            )
-        };
+        let key = |peer: usize| pairs[peer].clone().expect("a key with each other party");
+        let pair = |peer: usize| Stream::new(&key(peer), "replicated: pair");
         let common = keys::common(&mut channel)?;
         let thirds = thirds_of_all(&mut channel, thirds)?;
         Ok(Self(Baton::alone(Party {
@@ -150,6 +158,7 @@ impl Replicated {
             common: Stream::new(&common, "replicated: public coins"),
             tossed: None,
             thirds,
+            verifying: proves.then(|| Verifying::new([key(before), key(after)])),
             is_keeping: false,
             kept: Kept::default(),
             channel,
@@ -263,7 +272,11 @@ impl Protocol for Replicated {
     }
 
     fn threat_model(&self) -> ThreatModel {
-        threat_model(3).expect("three parties")
+        let of_session = match self.verifying {
+            Some(_) => malicious_threat_model,
+            None => threat_model,
+        };
+        of_session(3).expect("three parties")
     }
 
     fn cost(&self, operation: Operation) -> Cost {
@@ -299,15 +312,31 @@ impl Protocol for Replicated {
         let (x, y, out) = (pair(x.parts), pair(y.parts), pair_mut(out));
         match truncate {
             None => self.product(map, x, y, out),
+            Some(shift) if self.verifying.is_some() => {
+                let n = map.lengths().2;
+                let parameters = map.parameters(Some(shift));
+                self.channel.begin_of(map.name(), n, &parameters);
+                let [mut first, mut second] = [vec![0; n], vec![0; n]];
+                self.product_in_step(map, x, y, [&mut first, &mut second])?;
+                self.proven_truncation([&first, &second], true, shift, out)
+            }
             Some(shift) => self.truncated_product(map, x, y, shift, out),
         }
     }
 
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
+        if self.verifying.is_some() {
+            return steps::affine(self, sum, out);
+        }
         products::affine(self, sum, pair_mut(out))
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
+        if self.verifying.is_some() {
+            let bits = u64::from(shift.bits());
+            self.channel.begin_of("truncate", x[0].len(), &[bits]);
+            return self.proven_truncation(pair(x), false, shift, pair_mut(out));
+        }
         truncation::truncate(self, pair(x), shift, pair_mut(out))
     }
 
@@ -374,11 +403,14 @@ impl Protocol for Replicated {
         compared: Compared,
         out: PartsMut,
     ) -> Result<Option<Tally>> {
+        if self.verifying.is_some() {
+            return steps::rectified_affine(self, sum, compared, out);
+        }
         rectify::rectified_affine(self, sum, compared, pair_mut(out))
     }
 
     fn guards(&self) -> bool {
-        true
+        self.verifying.is_none()
     }
 
     fn toss(&mut self) -> Result<()> {
@@ -392,6 +424,14 @@ impl Protocol for Replicated {
         guard::in_range(self, tallies)
     }
 
+    fn verify(&mut self) -> Result<()> {
+        self.verify_all()
+    }
+
+    fn verification(&self) -> Option<Verification> {
+        self.verifying.as_ref().map(Verifying::taken)
+    }
+
     fn side_by_side(&mut self, next: Next) -> Result<()> {
         fibers::run(self, next)
     }
@@ -401,10 +441,16 @@ impl Protocol for Replicated {
     }
 
     fn checking(&mut self) -> Option<&mut dyn Checking> {
+        if self.verifying.is_some() {
+            return None;
+        }
         Some(self)
     }
 
     fn federated(&mut self) -> Option<&mut dyn Federated> {
+        if self.verifying.is_some() {
+            return None;
+        }
         Some(self)
     }
 }

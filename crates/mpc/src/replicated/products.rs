@@ -27,7 +27,7 @@
 //! they produce no carry, whatever the offset does to those of s. The dropped bits above them are
 //! those of z.
 
-use super::roles::{MaskWords, field};
+use super::roles::{MaskWords, Masks, field};
 use super::sign::Sign;
 use super::truncation::{Truncation, add_high};
 use super::{Pair, PairMut, Replicated, pair};
@@ -83,10 +83,22 @@ impl Replicated {
         map: &Bilinear,
         x: Pair,
         y: Pair,
-        [first, second]: PairMut,
+        out: PairMut,
     ) -> Result<()> {
         let n = map.lengths().2;
         self.channel.begin_of(map.name(), n, &map.parameters(None));
+        self.product_in_step(map, x, y, out)
+    }
+
+    /// Computes a product as part of the step that is under way.
+    pub(super) fn product_in_step(
+        &mut self,
+        map: &Bilinear,
+        x: Pair,
+        y: Pair,
+        [first, second]: PairMut,
+    ) -> Result<()> {
+        let n = map.lengths().2;
         let zero = self.symmetric_masks(n);
         let mut message = self.channel.memory(n);
         let whole = Run {
@@ -103,8 +115,54 @@ impl Replicated {
         self.0.round()?;
         let theirs = self.channel.receive(after, n)?;
         second.copy_from_slice(&theirs);
+        self.record_products(map, x, y, second, &zero)?;
         self.channel.give_back(theirs);
         Ok(())
+    }
+
+    /// Records the equations of a product: `theirs` is the next party's message.
+    ///
+    /// Party i proves z_i = x_i·y_i + x_i·y_{i+1} + x_{i+1}·y_i + k_{i,i+1} − k_{i−1,i}. Its left
+    /// verifier, to which the message goes, lacks the two mixed products and the first mask; its
+    /// right verifier knows that mask.
+    fn record_products(
+        &mut self,
+        map: &Bilinear,
+        x: Pair,
+        y: Pair,
+        theirs: &[u64],
+        zero: &Masks,
+    ) -> Result<()> {
+        let Some(verifying) = &mut self.0.verifying else {
+            return Ok(());
+        };
+        let n = theirs.len();
+        let [mut left, mut right] = [vec![0; n], vec![0; n]];
+        if !matches!(map, Bilinear::Elementwise { .. }) {
+            return Err(crate::Error::misuse("no proofs about matrices yet"));
+        }
+        blocks::for_each_packed(
+            n,
+            Rates {
+                outputs: [64; 2],
+                inputs: [64; 3],
+            },
+            [&mut left, &mut right],
+            [theirs, x[1], y[1]],
+            #[inline(always)]
+            |offset, [left, right], [theirs, x, y], [mask]| {
+                let mask = &mut mask[..theirs.len()];
+                zero.with_next.fill(offset, left);
+                zero.with_previous.fill(offset, mask);
+                for i in 0..theirs.len() {
+                    let known = theirs[i].wrapping_sub(x[i].wrapping_mul(y[i]));
+                    left[i] = left[i].wrapping_add(known);
+                    right[i] = mask[i].wrapping_neg();
+                }
+            },
+        );
+        verifying.record.words.products(x, y, [&left, &right]);
+        self.recorded()
     }
 
     pub(super) fn truncated_product(

@@ -77,6 +77,9 @@ pub(super) fn sign(
     compared: Compared,
 ) -> Result<(Bits, Option<Tally>)> {
     let n = x[0].len();
+    if party.verifying.is_some() {
+        return Ok((party.proven_sign(x, compared)?, None));
+    }
     let (compared, dropped) = compared.of_summands(2, 0);
     let parameters = compared.parameters(dropped);
     party.channel.begin_of("sign", n, &parameters);
@@ -96,6 +99,9 @@ pub(super) fn equal_zero(party: &mut Replicated, x: Pair, width: usize) -> Resul
     assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
     let n = x[0].len();
     party.channel.begin_of("equal to zero", n, &[width as u64]);
+    if party.verifying.is_some() {
+        return party.proven_equal_zero(x, width);
+    }
     let leaves = Leaves::new(Wanted::Propagate, width);
     let bits = party.leaves(leaves, n, &party.summands_of(x, 1))?;
     conjunction(bits, &mut |joins| party.join_planes(joins))

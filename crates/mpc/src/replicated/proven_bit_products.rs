@@ -1,0 +1,246 @@
+//! Relations of the messages of bit products ([`super::bit_products`] has the protocol).
+//!
+//! - Role 0 sends H = h − ρ and U = u − σ, with h = u·(x0 + x1) and u = β0 ⊕ β1 = β0 + β1 − 2β0β1.
+//!   So h = β0·(1 − 2β1)·x1 + (1 − 2β0)·x0·β1 + β0·x0 + β1·x1. Its left verifier knows β0, x0, ρ
+//!   and σ, its right one β1, x1, H and U.
+//! - Role 2 sends E2 = ρ + v·(x0 − 2ρ) + (1 − 2v)·x2·σ − q'. Its left verifier knows v, x2 and E2,
+//!   its right one x0, ρ, σ and q'.
+//! - Role 1 sends E1 = H + v·(x1 − 2H) + v·x2 + (1 − 2v)·x2·U − q. Its left verifier knows x1, H, U
+//!   and q, its right one v, x2 and E1.
+//!
+//! If the bit alone is converted, x0 = x1 = 0 and x2 = 1, and there are no h, H and ρ.
+
+use super::binary::expand;
+use super::bit_products::plane_of;
+use super::record::{Ledger, Role};
+use super::relations::Half;
+use super::roles::{Masks, Ranges, field};
+use super::{Pair, Replicated};
+use crate::Result;
+use crate::bits::{bit_at, flip};
+use std::ops::Range;
+
+/// The factors: both components of the bit and of x, or none of x if the bit alone is converted.
+pub(super) struct Factors<'a> {
+    pub bit: Pair<'a>,
+    pub x: Option<Pair<'a>>,
+}
+
+/// What a party sent and received.
+pub(super) struct Heard {
+    ranges: Ranges,
+    /// What role 0 sent, as it knows it and as role 1 received it.
+    sent: Vec<u64>,
+    pub opened: Vec<u64>,
+    pub e1_sent: Vec<u64>,
+    /// What the other of roles 1 and 2 sent.
+    pub e1: Vec<u64>,
+    pub e2: Vec<u64>,
+}
+
+impl Heard {
+    pub fn new(ranges: &Ranges, sent: Option<Vec<u64>>) -> Self {
+        Self {
+            ranges: ranges.clone(),
+            sent: sent.unwrap_or_default(),
+            opened: Vec::new(),
+            e1_sent: Vec::new(),
+            e1: Vec::new(),
+            e2: Vec::new(),
+        }
+    }
+}
+
+/// Computes a half of relations from each element's factors and constant.
+fn half(n: usize, of: impl Fn(usize) -> [u64; 3]) -> Half {
+    let [mut first, mut second, mut constants] = [(); 3].map(|()| Vec::with_capacity(n));
+    for i in 0..n {
+        let [one, other, constant] = of(i);
+        first.push(one);
+        second.push(other);
+        constants.push(constant);
+    }
+    Half {
+        factors: [first, second],
+        constants,
+    }
+}
+
+/// The components of the factors on the elements of a role.
+struct Own<'a> {
+    bit: Pair<'a>,
+    x: Option<Pair<'a>>,
+    n: usize,
+}
+
+impl<'a> Own<'a> {
+    fn of(factors: &Factors<'a>, range: &Range<usize>) -> Self {
+        Self {
+            bit: factors.bit.map(|plane| plane_of(plane, range)),
+            x: factors.x.map(|x| x.map(|words| &words[range.clone()])),
+            n: range.len(),
+        }
+    }
+
+    /// Returns a component of x. `fixed` is what it is if the bit alone is converted.
+    fn x(&self, component: usize, i: usize, fixed: u64) -> u64 {
+        self.x.map_or(fixed, |x| x[component][i])
+    }
+
+    fn bit(&self, component: usize, i: usize) -> u64 {
+        bit_at(self.bit[component], i)
+    }
+}
+
+/// The words of k20: ρ, which is zero if the bit alone is converted, σ and q'.
+struct Secret {
+    rho: Vec<u64>,
+    sigma: Vec<u64>,
+    q: Vec<u64>,
+}
+
+impl Secret {
+    fn of(masks: &kernels::stream::Reserved, fields: usize, n: usize) -> Self {
+        let at = |at: usize| expand(masks, at * field(n), n);
+        let (rho, sigma) = match fields {
+            1 => (vec![0; n], at(0)),
+            _ => (at(0), at(1)),
+        };
+        Self {
+            rho,
+            sigma,
+            q: at(fields),
+        }
+    }
+
+    /// The right half of E2.
+    fn of_e2(&self, x0: impl Fn(usize) -> u64) -> Half {
+        half(self.q.len(), |i| {
+            let twice = self.rho[i].wrapping_mul(2);
+            [
+                x0(i).wrapping_sub(twice),
+                self.sigma[i],
+                self.q[i].wrapping_sub(self.rho[i]),
+            ]
+        })
+    }
+
+    /// The left halves of H, if x is given, and of U.
+    fn of_opened(&self, own: &Own, component: usize) -> Vec<Half> {
+        let n = own.n;
+        let bit = |i| own.bit(component, i);
+        let u = half(n, |i| {
+            let twice = bit(i).wrapping_mul(2).wrapping_neg();
+            [twice, 0, self.sigma[i].wrapping_sub(bit(i))]
+        });
+        let h = own.x.is_some().then(|| {
+            half(n, |i| {
+                let x0 = own.x(component, i, 0);
+                let constant = self.rho[i].wrapping_sub(bit(i).wrapping_mul(x0));
+                [bit(i), flip(x0, bit(i)), constant]
+            })
+        });
+        h.into_iter().chain([u]).collect()
+    }
+}
+
+/// The right halves of H, if x is given, and of U.
+fn right_of_opened(message: &[u64], own: &Own, component: usize) -> Vec<Half> {
+    let (h, u) = message.split_at(message.len() - own.n);
+    let bit = |i| own.bit(component, i);
+    let of_u = half(own.n, |i| [bit(i), 0, u[i].wrapping_sub(bit(i))]);
+    let of_h = own.x.is_some().then(|| {
+        half(own.n, |i| {
+            let x1 = own.x(component, i, 0);
+            let constant = h[i].wrapping_sub(bit(i).wrapping_mul(x1));
+            [flip(x1, bit(i)), bit(i), constant]
+        })
+    });
+    of_h.into_iter().chain([of_u]).collect()
+}
+
+/// The left half of E1, from role 0's message.
+fn left_of_e1(message: &[u64], q: &[u64], x1: impl Fn(usize) -> u64) -> Half {
+    let n = q.len();
+    let (h, u) = message.split_at(message.len() - n);
+    half(n, |i| {
+        let h = h.get(i).copied().unwrap_or(0);
+        let first = x1(i).wrapping_sub(h.wrapping_mul(2));
+        [first, u[i], q[i].wrapping_sub(h)]
+    })
+}
+
+/// The half of E1 or of E2 that knows v and x2: of E2 with the message as the constant, of E1 with
+/// the message less v·x2.
+fn half_of_v(own: &Own, component: usize, message: &[u64], is_e1: bool) -> Half {
+    half(own.n, |i| {
+        let (v, x2) = (own.bit(component, i), own.x(component, i, 1));
+        let less = if is_e1 { v.wrapping_mul(x2) } else { 0 };
+        [v, flip(x2, v), message[i].wrapping_sub(less)]
+    })
+}
+
+impl Replicated {
+    /// Records the relations of a bit product.
+    pub(super) fn record_bit_product(
+        &mut self,
+        factors: &Factors,
+        heard: &Heard,
+        masks: &[Masks; 3],
+        fields: usize,
+    ) -> Result<()> {
+        let party = self.channel.party();
+        let Some(verifying) = &mut self.0.verifying else {
+            return Ok(());
+        };
+        let ledger = &mut verifying.record.words;
+        for run in 0..3 {
+            let role = (party + 3 - run) % 3;
+            let range = &heard.ranges[role];
+            if range.is_empty() {
+                continue;
+            }
+            let own = Own::of(factors, range);
+            match role {
+                0 => record_role_0(ledger, &own, heard, &masks[0], fields),
+                1 => record_role_1(ledger, &own, heard, &masks[1]),
+                _ => record_role_2(ledger, &own, heard, &masks[2], fields),
+            }
+        }
+        self.recorded()
+    }
+}
+
+fn record_role_0(ledger: &mut Ledger, own: &Own, heard: &Heard, masks: &Masks, fields: usize) {
+    let secret = Secret::of(&masks.with_previous, fields, own.n);
+    let left = secret.of_opened(own, 0);
+    let right = right_of_opened(&heard.sent, own, 1);
+    for (left, right) in left.iter().zip(&right) {
+        ledger.prove([left, right]);
+    }
+    let of_e2 = secret.of_e2(|i| own.x(0, i, 0));
+    ledger.verify(Role::RightVerifier, &of_e2);
+    let q = expand(&masks.with_next, 0, own.n);
+    let of_e1 = left_of_e1(&heard.sent, &q, |i| own.x(1, i, 0));
+    ledger.verify(Role::LeftVerifier, &of_e1);
+}
+
+fn record_role_1(ledger: &mut Ledger, own: &Own, heard: &Heard, masks: &Masks) {
+    for half in right_of_opened(&heard.opened, own, 0) {
+        ledger.verify(Role::RightVerifier, &half);
+    }
+    let q = expand(&masks.with_previous, 0, own.n);
+    let left = left_of_e1(&heard.opened, &q, |i| own.x(0, i, 0));
+    ledger.prove([&left, &half_of_v(own, 1, &heard.e1_sent, true)]);
+    ledger.verify(Role::LeftVerifier, &half_of_v(own, 1, &heard.e2, false));
+}
+
+fn record_role_2(ledger: &mut Ledger, own: &Own, heard: &Heard, masks: &Masks, fields: usize) {
+    let secret = Secret::of(&masks.with_next, fields, own.n);
+    for half in secret.of_opened(own, 1) {
+        ledger.verify(Role::LeftVerifier, &half);
+    }
+    let left = half_of_v(own, 0, &vec![0; own.n], false);
+    ledger.prove([&left, &secret.of_e2(|i| own.x(1, i, 0))]);
+    ledger.verify(Role::RightVerifier, &half_of_v(own, 0, &heard.e1, true));
+}

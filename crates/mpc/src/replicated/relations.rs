@@ -1,0 +1,142 @@
+//! Relations between messages and what their sender holds, as equations of two terms.
+//!
+//! The sender P of a message has a *left* half of the relation, which its left verifier knows too,
+//! and a *right* half, which its right verifier knows. Each function here computes a half: factors
+//! and constants. The equation is Σ left factor · right factor = left constant + right constant.
+//!
+//! **A shared bit** is the XOR of a bit of the left half and one of the right half. If P sends a
+//! bit masked to its right verifier, with a mask that its left verifier knows, then the two halves
+//! are the mask and the message.
+//!
+//! **Carries** of X + Y, where X is of the left half and Y of the right one: c_{b+1} = X_b·Y_b ⊕
+//! c_b·(X_b ⊕ Y_b), with c_0 = 0. Every carry is a shared bit. Then c_{b+1} = X_b·(Y_b ⊕ μ_b) ⊕
+//! ρ_b·Y_b, up to products of which one half knows both factors.
+//!
+//! **Products** of shared bits: (a ⊕ a')(b ⊕ b') = a·b' ⊕ b·a' ⊕ a·b ⊕ a'·b'.
+//!
+//! **Selection** of one of three words by (v1, v2), of which at most one is set: each bit of the
+//! result is q ⊕ v1·(q ⊕ q1) ⊕ v2·(q ⊕ q2), where one half knows the words and the other knows v.
+
+use super::Pair;
+use kernels::planes::{split, words_of};
+
+/// A half of a relation.
+#[derive(Default)]
+pub(super) struct Half {
+    pub factors: [Vec<u64>; 2],
+    pub constants: Vec<u64>,
+}
+
+/// Splits the lowest `width` bits of words into planes.
+pub(super) fn planes_of(words: &[u64], width: usize) -> Vec<u64> {
+    let mut planes = vec![0; width * words_of(words.len())];
+    split(words, width, &mut planes);
+    planes
+}
+
+/// Computes the carries out of the bits of two summands, both given as planes of `stride` words.
+pub(super) fn carries([x, y]: Pair, stride: usize) -> Vec<u64> {
+    let mut carries = vec![0; x.len()];
+    for at in 0..x.len() {
+        let carry = if at < stride { 0 } else { carries[at - stride] };
+        carries[at] = (x[at] & y[at]) ^ (carry & (x[at] ^ y[at]));
+    }
+    carries
+}
+
+/// Returns the carry into each position: a plane of zeros, then all carries but the last.
+fn carries_in(carries: &[u64], stride: usize) -> Vec<u64> {
+    let mut all = vec![0; carries.len()];
+    let kept = carries.len().saturating_sub(stride);
+    all[carries.len() - kept..].copy_from_slice(&carries[..kept]);
+    all
+}
+
+/// The left half of the relation of carries, from the left summand and the left halves of the
+/// carries.
+pub(super) fn left_of_carries(x: &[u64], shares: &[u64], stride: usize) -> Half {
+    let into = carries_in(shares, stride);
+    let constants = combined(shares, &into, x, |share, into, x| share ^ (into & x));
+    Half {
+        factors: [x.to_vec(), into],
+        constants,
+    }
+}
+
+/// The right half.
+pub(super) fn right_of_carries(y: &[u64], shares: &[u64], stride: usize) -> Half {
+    let into = carries_in(shares, stride);
+    let constants = combined(shares, &into, y, |share, into, y| share ^ (into & y));
+    let first = into.iter().zip(y).map(|(into, y)| into ^ y);
+    Half {
+        factors: [first.collect(), y.to_vec()],
+        constants,
+    }
+}
+
+/// The left half of products of shared bits, from the left halves of both factors and of the
+/// products.
+pub(super) fn left_of_products([a, b]: Pair, products: &[u64]) -> Half {
+    Half {
+        factors: [a.to_vec(), b.to_vec()],
+        constants: combined(products, a, b, |product, a, b| product ^ (a & b)),
+    }
+}
+
+/// The right half.
+pub(super) fn right_of_products([a, b]: Pair, products: &[u64]) -> Half {
+    Half {
+        factors: [b.to_vec(), a.to_vec()],
+        constants: combined(products, a, b, |product, a, b| product ^ (a & b)),
+    }
+}
+
+/// The half of a selection that knows the words: q, and those that are selected instead of it.
+pub(super) fn words_of_selection(q: &[u64], selected: Pair, bits: usize) -> Half {
+    let base = planes_of(q, bits);
+    let factors = selected.map(|words| {
+        let mut planes = planes_of(words, bits);
+        planes.iter_mut().zip(&base).for_each(|(bit, base)| *bit ^= base);
+        planes
+    });
+    Half {
+        factors,
+        constants: base,
+    }
+}
+
+/// The half of a selection that knows which word it is, and the result.
+pub(super) fn choice_of_selection(chosen: Pair, result: &[u64], bits: usize) -> Half {
+    Half {
+        factors: chosen.map(|plane| plane.repeat(bits)),
+        constants: planes_of(result, bits),
+    }
+}
+
+/// The left half of a selection by one shared bit, of `one` if it is set and else of `zero`.
+pub(super) fn left_of_choice(zero: &[u64], one: &[u64], bit: &[u64], bits: usize) -> Half {
+    let base = planes_of(zero, bits);
+    let mut differing = planes_of(one, bits);
+    differing.iter_mut().zip(&base).for_each(|(bit, base)| *bit ^= base);
+    let bit = bit.repeat(bits);
+    Half {
+        constants: combined(&base, &differing, &bit, |base, differing, bit| {
+            base ^ (differing & bit)
+        }),
+        factors: [differing, vec![0; base.len()]],
+    }
+}
+
+/// The right half, from the bit's right half and the result.
+pub(super) fn right_of_choice(bit: &[u64], result: &[u64], bits: usize) -> Half {
+    let bit = bit.repeat(bits);
+    Half {
+        constants: planes_of(result, bits),
+        factors: [bit, vec![0; bits * words_of(result.len())]],
+    }
+}
+
+fn combined(a: &[u64], b: &[u64], c: &[u64], combine: impl Fn(u64, u64, u64) -> u64) -> Vec<u64> {
+    let all = a.iter().zip(b).zip(c);
+    all.map(|((a, b), c)| combine(*a, *b, *c)).collect()
+}

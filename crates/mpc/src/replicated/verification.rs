@@ -1,0 +1,431 @@
+//! Verification: every party proves that all it sent follows from what it held.
+//!
+//! Each party is the prover of its own messages, the left verifier of the next party's, and the
+//! right verifier of the previous party's ([`super::record`], [`crate::proof`]). The three proofs
+//! run side by side, and so do the parts of what is too much for one proof.
+//!
+//! **Rounds.** One for what the verifiers tell the provers first, two for each message of a prover
+//! and its challenge, of which the last challenge is left out, and one for the decision: 13 for the
+//! largest proofs, and 5 for the smallest.
+//!
+//! **Barrier.** Whatever a party opens, it opens after it has heard from both others that they
+//! accept. If several fibers run side by side, a proof takes the record of all of them, and an
+//! opening waits for the proofs that other fibers run. So all that an opened value depends on was
+//! verified before.
+//!
+//! **A proof that is refused ends the session**, in every party that hears of it. The prover and
+//! one of its verifiers may have cheated. From an honest party's point of view it was always one of
+//! the two others.
+//!
+//! **What the proofs demand of this protocol** (the head of [`crate::proof`] lists it):
+//! - The constants of an equation consist of words of the prover's message, of factors that it
+//!   holds, and of masks from its own keys. So the prover knows them.
+//! - Each component is held by two parties, and was sent by one of them to the other, or computed
+//!   by both from what both had. So if both are honest they hold the same, and the equations of an
+//!   honest prover are true.
+//! - An operation records its equations after it has received all messages of that operation.
+
+use super::Replicated;
+use super::inputs::HASH;
+use super::record::{Ledger, Record, Role};
+use crate::proof::{
+    Bits, Equations, Known, LeftVerifier, Name, Opening, Prover, Refused, RightVerifier, Ring,
+    Seed, Words, messages,
+};
+use crate::{Result, Verification};
+use kernels::stream::Key;
+use std::time::Instant;
+
+/// The most words that a record holds, unless a single operation records more.
+const MOST: usize = 1 << 25;
+
+/// The state of a party that proves what it sends.
+pub(super) struct Verifying {
+    pub record: Record,
+    /// The keys that this party shares with the previous and with the next one.
+    keys: [Key; 2],
+    /// The number of verifications that have begun.
+    begun: u64,
+    /// The number of those that are under way.
+    under_way: usize,
+    taken: Verification,
+}
+
+impl Verifying {
+    pub fn new(keys: [Key; 2]) -> Self {
+        Self {
+            record: Record::default(),
+            keys,
+            begun: 0,
+            under_way: 0,
+            taken: Verification::default(),
+        }
+    }
+
+    pub fn taken(&self) -> Verification {
+        self.taken
+    }
+}
+
+/// Result of a step of a proof.
+type Checked<T> = std::result::Result<T, Refused>;
+
+/// A proof at its prover.
+trait Proving {
+    fn begin(&mut self) -> Vec<u64>;
+    fn next(&mut self, seed: &Seed) -> Checked<Vec<u64>>;
+}
+
+impl<R: Ring> Proving for Prover<'_, R> {
+    fn begin(&mut self) -> Vec<u64> {
+        self.begin()
+    }
+
+    fn next(&mut self, seed: &Seed) -> Checked<Vec<u64>> {
+        self.next(seed)
+    }
+}
+
+/// A proof at its left verifier.
+trait Left {
+    fn opening(&self) -> Opening;
+    fn messages(&self) -> usize;
+    fn finish(self: Box<Self>) -> Vec<u64>;
+}
+
+impl<R: Ring> Left for LeftVerifier<'_, R> {
+    fn opening(&self) -> Opening {
+        self.opening()
+    }
+
+    fn messages(&self) -> usize {
+        self.messages()
+    }
+
+    fn finish(self: Box<Self>) -> Vec<u64> {
+        (*self).finish()
+    }
+}
+
+/// A proof at its right verifier.
+trait Right {
+    fn opening(&self) -> Opening;
+    fn messages(&self) -> usize;
+    fn expects(&self) -> Option<usize>;
+    fn expects_of_left(&self) -> usize;
+    fn take(&mut self, message: &[u64]) -> Checked<Option<Seed>>;
+    fn finish(self: Box<Self>, message: &[u64]) -> Checked<()>;
+}
+
+impl<R: Ring> Right for RightVerifier<'_, R> {
+    fn opening(&self) -> Opening {
+        self.opening()
+    }
+
+    fn messages(&self) -> usize {
+        self.messages()
+    }
+
+    fn expects(&self) -> Option<usize> {
+        self.expects()
+    }
+
+    fn expects_of_left(&self) -> usize {
+        self.expects_of_left()
+    }
+
+    fn take(&mut self, message: &[u64]) -> Checked<Option<Seed>> {
+        self.take(message)
+    }
+
+    fn finish(self: Box<Self>, message: &[u64]) -> Checked<()> {
+        (*self).finish(message)
+    }
+}
+
+/// What a party has of the proofs of one verification, in one ring. Each entry is one proof.
+struct Share<'r> {
+    proved: Vec<Vec<Equations<[&'r [u64]; 2]>>>,
+    left: Vec<Vec<Known<'r>>>,
+    right: Vec<Vec<Known<'r>>>,
+}
+
+impl<'r> Share<'r> {
+    fn of<R: Ring>(ledger: &'r Ledger) -> Self {
+        let parts = |role| ledger.parts(role, R::ROW).into_iter();
+        let known = |role| parts(role).map(|part| ledger.known(role, &part)).collect();
+        Self {
+            proved: parts(Role::Prover).map(|part| ledger.proved(&part)).collect(),
+            left: known(Role::LeftVerifier),
+            right: known(Role::RightVerifier),
+        }
+    }
+}
+
+/// A party's place among its neighbours, and the keys that it shares with them.
+struct Seat {
+    me: usize,
+    after: usize,
+    before: usize,
+    with_after: Key,
+    with_before: Key,
+    /// Counts the verifications.
+    number: u64,
+}
+
+impl Seat {
+    fn name(&self, prover: usize, at: usize) -> Name {
+        Name {
+            prover,
+            number: self.number << 32 | at as u64,
+        }
+    }
+
+    fn left<'s, R: Ring + 's>(
+        &self,
+        share: &'s Share<'s>,
+    ) -> impl Iterator<Item = Box<dyn Left + 's>> + use<'_, 's, R> {
+        let all = share.left.iter().enumerate();
+        all.map(|(at, known)| -> Box<dyn Left> {
+            let keys = [&self.with_after, &self.with_before];
+            Box::new(LeftVerifier::<R>::new(known, self.name(self.after, at), keys))
+        })
+    }
+
+    fn right<'s, R: Ring + 's>(
+        &self,
+        share: &'s Share<'s>,
+    ) -> impl Iterator<Item = Box<dyn Right + 's>> + use<'_, 's, R> {
+        let all = share.right.iter().enumerate();
+        all.map(|(at, known)| -> Box<dyn Right> {
+            let keys = [&self.with_before, &self.with_after];
+            Box::new(RightVerifier::<R>::new(known, self.name(self.before, at), keys))
+        })
+    }
+
+    /// Begins proofs with what the verifiers told.
+    fn provers<'s, R: Ring + 's>(
+        &self,
+        share: &'s Share<'s>,
+        openings: &mut impl Iterator<Item = [Opening; 2]>,
+    ) -> Checked<Vec<Box<dyn Proving + 's>>> {
+        let all = share.proved.iter().zip(openings).enumerate();
+        all.map(|(at, (equations, openings))| -> Checked<Box<dyn Proving>> {
+            let keys = [&self.with_before, &self.with_after];
+            let name = self.name(self.me, at);
+            Ok(Box::new(Prover::<R>::new(equations, openings, name, keys)?))
+        })
+        .collect()
+    }
+}
+
+impl Replicated {
+    /// Notes that an operation recorded its equations. Verifies what is recorded if it is much.
+    pub(super) fn recorded(&mut self) -> Result<()> {
+        let party = &mut *self.0;
+        let Some(verifying) = &mut party.verifying else {
+            return Ok(());
+        };
+        verifying.record.note(party.channel.step());
+        if verifying.record.words() > MOST {
+            self.prove()?;
+        }
+        Ok(())
+    }
+
+    /// Verifies all that the three parties sent so far.
+    pub(super) fn verify_all(&mut self) -> Result<()> {
+        self.prove()?;
+        // Other fibers may be verifying what this one computed.
+        while matches!(&self.verifying, Some(verifying) if verifying.under_way > 0) {
+            self.0.round()?;
+        }
+        Ok(())
+    }
+
+    /// Verifies what is recorded, if anything is.
+    fn prove(&mut self) -> Result<()> {
+        let Some(verifying) = &mut self.verifying else {
+            return Ok(());
+        };
+        let mut record = std::mem::take(&mut verifying.record);
+        let Some([first, last]) = record.steps.take() else {
+            return Ok(());
+        };
+        let number = verifying.begun;
+        verifying.begun += 1;
+        verifying.under_way += 1;
+        self.channel.begin("verify");
+        let begun = Instant::now();
+        let accepted = self.exchange(&mut record, number);
+        if let Some(verifying) = &mut self.verifying {
+            verifying.under_way -= 1;
+            verifying.taken.time += begun.elapsed();
+        }
+        match accepted? {
+            true => Ok(()),
+            false => Err(self.channel.cheated(&first, &last)),
+        }
+    }
+
+    /// Runs all proofs. Returns whether every party accepts those that it verifies.
+    fn exchange(&mut self, record: &mut Record, number: u64) -> Result<bool> {
+        record.words.fill_up(Words::ROW);
+        record.bits.fill_up(Bits::ROW);
+        let (words, bits) = (Share::of::<Words>(&record.words), Share::of::<Bits>(&record.bits));
+        let (after, before) = (self.after(), self.before());
+        let seat = self.seat(number);
+        let left: Vec<_> = seat.left::<Words>(&words).chain(seat.left::<Bits>(&bits)).collect();
+        let right = seat.right::<Words>(&words).chain(seat.right::<Bits>(&bits));
+        let mut right: Vec<_> = right.collect();
+        let own = words.proved.iter().map(|equations| messages::<Words>(equations));
+        let own = own.chain(bits.proved.iter().map(|equations| messages::<Bits>(equations)));
+        let own: Vec<usize> = own.collect();
+        let others = left.iter().map(|proof| proof.messages());
+        let others = others.chain(right.iter().map(|proof| proof.messages()));
+        let turns = others.chain(own.iter().copied()).max().unwrap_or(0);
+
+        let told = left.iter().flat_map(|proof| encoded(&proof.opening()));
+        self.tell(after, told.collect())?;
+        let told = right.iter().flat_map(|proof| encoded(&proof.opening()));
+        self.tell(before, told.collect())?;
+        self.turn()?;
+        let of_left = self.hear(before, own.iter().map(|messages| opening_words(*messages)))?;
+        let of_right = self.hear(after, own.iter().map(|_| opening_words(1)))?;
+        let openings = of_left.iter().zip(&of_right);
+        let mut openings = openings.map(|(left, right)| [decoded(left), decoded(right)]);
+        let provers = seat.provers::<Words>(&words, &mut openings).and_then(|mut provers| {
+            provers.extend(seat.provers::<Bits>(&bits, &mut openings)?);
+            Ok(provers)
+        });
+        let Ok(mut provers) = provers else {
+            return Ok(false);
+        };
+
+        let mut told: Vec<u64> = provers.iter_mut().flat_map(|proof| proof.begin()).collect();
+        let mut left = Some(left);
+        let mut of_left = Vec::new();
+        for turn in 0..turns {
+            self.tell(after, told)?;
+            if let Some(left) = left.take() {
+                // This message needs none of the prover's.
+                self.tell(before, left.into_iter().flat_map(Left::finish).collect())?;
+            }
+            self.turn()?;
+            let lengths: Vec<usize> = right.iter().map(|proof| proof.expects().unwrap_or(0)).collect();
+            let heard = self.hear(before, lengths.into_iter())?;
+            if turn == 0 {
+                let lengths: Vec<usize> = right.iter().map(|proof| proof.expects_of_left()).collect();
+                of_left = self.hear(after, lengths.into_iter())?;
+            }
+            let mut seeds = Vec::new();
+            for (proof, message) in right.iter_mut().zip(&heard) {
+                if !message.is_empty() {
+                    let Ok(seed) = proof.take(message) else {
+                        return Ok(false);
+                    };
+                    seeds.extend(seed.into_iter().flatten());
+                }
+            }
+            if turn + 1 == turns {
+                break;
+            }
+            self.tell(before, seeds)?;
+            self.turn()?;
+            let running = |messages: &usize| *messages > turn + 1;
+            let seeds = self.hear(after, own.iter().map(|messages| 2 * usize::from(running(messages))))?;
+            told = Vec::new();
+            for (proof, seed) in provers.iter_mut().zip(&seeds) {
+                if let [first, second] = seed[..] {
+                    let Ok(message) = proof.next(&[first, second]) else {
+                        return Ok(false);
+                    };
+                    told.extend(message);
+                }
+            }
+        }
+        let mut accepted = true;
+        for (proof, message) in right.into_iter().zip(&of_left) {
+            accepted &= proof.finish(message).is_ok();
+        }
+        for peer in [after, before] {
+            self.tell(peer, vec![u64::from(!accepted)])?;
+        }
+        self.turn()?;
+        for peer in [after, before] {
+            accepted &= self.hear(peer, [1].into_iter())?.concat() == [0];
+        }
+        Ok(accepted)
+    }
+
+    fn seat(&self, number: u64) -> Seat {
+        let verifying = self.verifying.as_ref().expect("a party that proves");
+        let [with_before, with_after] = verifying.keys.clone();
+        Seat {
+            me: self.channel.party(),
+            after: self.after(),
+            before: self.before(),
+            with_after,
+            with_before,
+            number,
+        }
+    }
+
+    /// Sends words of a verification, if there are any.
+    fn tell(&mut self, to: usize, words: Vec<u64>) -> Result<()> {
+        if let Some(verifying) = &mut self.verifying {
+            verifying.taken.bytes_sent += 8 * words.len() as u64;
+        }
+        self.send_some(to, words)
+    }
+
+    /// Receives words of these lengths, if there are any.
+    fn hear(
+        &mut self,
+        from: usize,
+        lengths: impl Iterator<Item = usize> + Clone,
+    ) -> Result<Vec<Vec<u64>>> {
+        let all: usize = lengths.clone().sum();
+        let words = match all {
+            0 => Vec::new(),
+            all => self.channel.receive(from, all)?,
+        };
+        let mut rest = &words[..];
+        let next = |length| {
+            let next;
+            (next, rest) = rest.split_at(length);
+            next.to_vec()
+        };
+        Ok(lengths.map(next).collect())
+    }
+
+    fn turn(&mut self) -> Result<()> {
+        if let Some(verifying) = &mut self.verifying {
+            verifying.taken.rounds += 1;
+        }
+        self.0.round()
+    }
+}
+
+/// Returns the words of an opening that holds this number of hashes.
+fn opening_words(hashes: usize) -> usize {
+    2 + HASH * hashes
+}
+
+fn encoded(opening: &Opening) -> Vec<u64> {
+    let hashes = opening.others.iter();
+    let hashes = hashes.flat_map(|hash| net::bytes::to_words(hash));
+    opening.seed.into_iter().chain(hashes).collect()
+}
+
+fn decoded(words: &[u64]) -> Opening {
+    let (seed, hashes) = words.split_at(2);
+    let hash = |words: &[u64]| {
+        let bytes = net::bytes::from_words(words, 8 * HASH);
+        bytes.try_into().expect("a hash of 32 bytes")
+    };
+    Opening {
+        seed: [seed[0], seed[1]],
+        others: hashes.chunks_exact(HASH).map(hash).collect(),
+    }
+}
