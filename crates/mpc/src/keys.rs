@@ -38,6 +38,23 @@ pub(crate) fn common(channel: &mut Channel) -> Result<Key> {
     Ok(key)
 }
 
+/// Returns whether all parties have the same key: a party could have told two others different
+/// contributions.
+pub(crate) fn is_same(channel: &mut Channel, key: &Key) -> Result<bool> {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit common key, version 1");
+    let hash = net::bytes::to_words(hasher.update(key.as_bytes()).finalize().as_bytes());
+    let me = channel.party();
+    let others: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
+    for peer in &others {
+        channel.send(*peer, hash.clone())?;
+    }
+    let mut same = true;
+    for peer in others {
+        same &= channel.receive(peer, hash.len())? == hash;
+    }
+    Ok(same)
+}
+
 fn receive(channel: &mut Channel, from: usize) -> Result<Key> {
     let words = channel.receive(from, 2)?;
     Ok(Key::from_words([words[0], words[1]]))

@@ -130,7 +130,7 @@ fn of_sign(n: u64, compared: Compared, bits: usize) -> Cost {
 }
 
 /// Cost of a tree: a round for each level, 3 bits per product.
-fn of_levels(levels: &[(u64, u64)], n: u64) -> Cost {
+pub(super) fn of_levels(levels: &[(u64, u64)], n: u64) -> Cost {
     Cost {
         rounds: levels.len() as u64,
         bits: levels

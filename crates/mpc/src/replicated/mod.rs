@@ -35,6 +35,7 @@ mod leaves;
 mod noise;
 mod products;
 mod proven_bit_products;
+mod proven_cost;
 mod proven_sign;
 mod proven_truncation;
 mod record;
@@ -151,7 +152,15 @@ impl Replicated {
         let key = |peer: usize| pairs[peer].clone().expect("a key with each other party");
         let pair = |peer: usize| Stream::new(&key(peer), "replicated: pair");
         let common = keys::common(&mut channel)?;
-        let thirds = thirds_of_all(&mut channel, thirds)?;
+        let thirds = match proves {
+            true if !keys::is_same(&mut channel, &common)? => {
+                let step = channel.step().to_owned();
+                return Err(channel.cheated(&step, &step));
+            }
+            // A verifier would have to compute a whole third.
+            true => Thirds::of_word(0),
+            false => thirds_of_all(&mut channel, thirds)?,
+        };
         Ok(Self(Baton::alone(Party {
             next: pair(after),
             previous: pair(before),
@@ -280,7 +289,10 @@ impl Protocol for Replicated {
     }
 
     fn cost(&self, operation: Operation) -> Cost {
-        cost::of(operation)
+        match self.verifying {
+            Some(_) => proven_cost::of(operation),
+            None => cost::of(operation),
+        }
     }
 
     fn share(
@@ -313,12 +325,10 @@ impl Protocol for Replicated {
         match truncate {
             None => self.product(map, x, y, out),
             Some(shift) if self.verifying.is_some() => {
-                let n = map.lengths().2;
                 let parameters = map.parameters(Some(shift));
-                self.channel.begin_of(map.name(), n, &parameters);
-                let [mut first, mut second] = [vec![0; n], vec![0; n]];
-                self.product_in_step(map, x, y, [&mut first, &mut second])?;
-                self.proven_truncation([&first, &second], true, shift, out)
+                self.channel
+                    .begin_of(map.name(), map.lengths().2, &parameters);
+                self.proven_sum(&[(map, [x, y])], shift, out)
             }
             Some(shift) => self.truncated_product(map, x, y, shift, out),
         }
@@ -326,7 +336,7 @@ impl Protocol for Replicated {
 
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
         if self.verifying.is_some() {
-            return steps::affine(self, sum, out);
+            return products::proven_affine(self, sum, pair_mut(out));
         }
         products::affine(self, sum, pair_mut(out))
     }

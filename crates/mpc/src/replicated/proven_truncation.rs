@@ -46,7 +46,7 @@ use crate::dense;
 use crate::group::Group;
 use crate::{Result, Shift};
 use kernels::pack::{pack_low, packed_words, unpack_low};
-use kernels::planes::words_of;
+use kernels::planes::{join, words_of};
 
 /// What is added so that x is not negative.
 const OFFSET: u64 = (1 << 62) - 1;
@@ -168,14 +168,9 @@ impl Replicated {
             let rho = small(&masks[0].with_previous, n);
             let q = expand(&masks[0].with_next, 0, n);
             let mu = opened(&x, &y, &rho, f);
-            let mut message = self.channel.memory(n + 2 * packed_words(n, f));
-            let (m, rest) = message.split_at_mut(n);
-            m.copy_from_slice(&mu.m);
-            for (a, packed) in mu.a.iter().zip(rest.chunks_exact_mut(packed_words(n, f))) {
-                pack_low(a, f, packed);
-            }
-            self.channel.send(after, message)?;
-            self.channel.send(after, dense::pack(mu.bits.clone(), n))?;
+            let [a1, a2] = mu.a.each_ref().map(|a| planes_of(a, f as usize));
+            let bits = dense::pack([&mu.bits[..], &a1, &a2].concat(), n);
+            self.channel.send(after, [&mu.m[..], &bits].concat())?;
             for i in 0..n {
                 out_first[range.start + i] = raised_by(rho.m[i], rho.q[i], f);
                 out_second[range.start + i] = raised_by(mu.m[i], q[i], f);
@@ -208,14 +203,21 @@ impl Replicated {
         if !range.is_empty() {
             let n = range.len();
             let t = with_coins(second, 1, u64::wrapping_sub);
-            let message = self.channel.receive(before, n + 2 * packed_words(n, f))?;
-            let (m, rest) = message.split_at(n);
-            let (a1, a2) = rest.split_at(packed_words(n, f));
-            let bits = self.channel.receive(before, words_of(planes * n))?;
+            let all = planes + 2 * f as usize;
+            let message = self.channel.receive(before, n + words_of(all * n))?;
+            let mut bits = dense::unpack(message[n..].to_vec(), all, n);
+            let a = [0, 1].map(|at| {
+                let words = f as usize * words_of(n);
+                let mut a = vec![0; n];
+                let from = planes * words_of(n) + at * words;
+                join(&bits[from..][..words], f as usize, n, &mut a);
+                a
+            });
+            bits.truncate(planes * words_of(n));
             let mu = Small {
-                m: m.to_vec(),
-                a: [a1, a2].map(|packed| unpacked(packed, n, f)),
-                bits: dense::unpack(bits, planes, n),
+                m: message[..n].to_vec(),
+                a,
+                bits,
                 q: Vec::new(),
             };
             let q = expand(&masks[1].with_previous, 0, n);

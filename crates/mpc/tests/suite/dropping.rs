@@ -138,6 +138,8 @@ pub fn the_bound_is_reached(protocol: &str) {
     let wanted = match (protocol, usual_parties(protocol)) {
         ("plain", _) => None,
         ("replicated", _) | (_, 2) => wanted(2, DROPPED),
+        // Of the three components of an input, one is zero.
+        ("replicated_malicious", _) => wanted(2, DROPPED - 1),
         (_, 3) => wanted(3, DROPPED - 1),
         (_, 5) => wanted(5, DROPPED - 2),
         (_, parties) => panic!("unexpected number of parties: {parties}"),

@@ -499,9 +499,12 @@ impl Channel {
         &mut self,
         from: usize,
         words: usize,
-        frame: Frame,
+        mut frame: Frame,
         started: Instant,
     ) -> Result<Vec<u64>> {
+        if let Some(tap) = &mut self.tap {
+            tap(from, &self.step, &mut frame.payload);
+        }
         self.compare_steps(from, words, &frame)?;
         self.agreed |= 1 << from;
         self.compare(from, &frame.piggyback)?;
@@ -509,11 +512,7 @@ impl Channel {
         self.depth += rounds;
         self.meter
             .received(frame.wire_bytes(), u64::from(rounds), started.elapsed());
-        let mut payload = frame.payload;
-        if let Some(tap) = &mut self.tap {
-            tap(from, &self.step, &mut payload);
-        }
-        Ok(payload)
+        Ok(frame.payload)
     }
 
     fn compare(&mut self, from: usize, piggyback: &[u8]) -> Result<()> {

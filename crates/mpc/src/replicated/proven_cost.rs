@@ -1,0 +1,113 @@
+//! Declared rounds and bits, over all links, if all that is sent is proven. Verification comes on
+//! top: see [`super::verification`].
+
+use super::cost::{self, of_levels};
+use super::inputs::HASH;
+use crate::tree::{prefix_levels, top_carry_levels};
+use crate::{Compared, Cost, Operation, Recipient};
+
+/// Returns the cost of an operation.
+pub fn of(operation: Operation) -> Cost {
+    match operation {
+        Operation::Reveal { to, .. } | Operation::RevealBits { to, .. } => {
+            let hash = 64 * HASH as u64;
+            let hashes = Cost {
+                rounds: 0,
+                bits: hash * if to == Recipient::All { 3 } else { 1 },
+            };
+            cost::of(operation) + hashes
+        }
+        Operation::Bilinear {
+            left,
+            right,
+            n,
+            truncate: Some(shift),
+        } => {
+            let product = cost::of(Operation::Bilinear {
+                left,
+                right,
+                n,
+                truncate: None,
+            });
+            product + of(Operation::Truncate { n, shift })
+        }
+        Operation::Affine {
+            left,
+            right,
+            n,
+            shift,
+        } => of(Operation::Bilinear {
+            left,
+            right,
+            n,
+            truncate: Some(shift),
+        }),
+        Operation::RectifiedAffine {
+            left,
+            right,
+            n,
+            shift,
+            compared,
+        } => {
+            let sum = Operation::Affine {
+                left,
+                right,
+                n,
+                shift,
+            };
+            of(sum) + of(Operation::Rectify { n, compared })
+        }
+        Operation::Truncate { n, shift } => Cost {
+            rounds: 2,
+            bits: (71 + 5 * u64::from(shift.bits())) * n,
+        },
+        Operation::Rectify { n, compared } => {
+            let (compared, _) = compared.with_guards(false).of_summands(3, 0);
+            of_sign(n, compared) + of(Operation::BitMultiply { n })
+        }
+        Operation::Sign { n, width } => {
+            let width = usize::try_from(width).expect("a width of at most 64");
+            of_sign(n, Compared::proved(width))
+        }
+        Operation::EqualZero { n, width } => {
+            let levels = u64::from(width.next_power_of_two().ilog2());
+            let conjunction = Cost {
+                rounds: levels,
+                bits: 3 * (width - 1) * n,
+            };
+            of_carries(n, width) + conjunction
+        }
+        Operation::ToBinary { n, width } => {
+            of_carries(n, width) + of_generate(n, width) + of_levels(&prefix_levels(width - 1), n)
+        }
+        Operation::Share { .. }
+        | Operation::ShareBits { .. }
+        | Operation::Bilinear { truncate: None, .. }
+        | Operation::InRange { .. }
+        | Operation::And { .. }
+        | Operation::BitMultiply { .. }
+        | Operation::BitToRing { .. } => cost::of(operation),
+    }
+}
+
+fn of_sign(n: u64, compared: Compared) -> Cost {
+    let width = compared.width();
+    let tree = of_levels(&top_carry_levels(width - 1), n);
+    of_carries(n, width as u64) + of_generate(n, width as u64) + tree
+}
+
+/// Cost of the carries of x0 + x1.
+fn of_carries(n: u64, width: u64) -> Cost {
+    Cost {
+        rounds: u64::from(width > 1),
+        bits: (width - 1) * n,
+    }
+}
+
+/// Cost of the generate bits of all positions but the highest.
+fn of_generate(n: u64, width: u64) -> Cost {
+    Cost {
+        rounds: u64::from(width > 1),
+        bits: 3 * (width - 1) * n,
+    }
+}

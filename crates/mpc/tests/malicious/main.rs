@@ -1,0 +1,4 @@
+//! One of three parties cheats: whatever it sends, the two others get the right result or stop.
+
+mod programs;
+mod tampering;
