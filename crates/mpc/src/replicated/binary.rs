@@ -28,7 +28,7 @@ pub(super) fn to_binary(party: &mut Replicated, x: Pair, width: usize) -> Result
         .channel
         .begin_of("additive to binary", x[0].len(), &[width as u64]);
     let (s, t) = match party.verifying {
-        Some(_) => party.proven_summands(x, width, 0)?,
+        Some(_) => party.proven_summands(x, width)?,
         None => party.summands(x, width)?,
     };
     let mut propagate = Bits::stack(&[&s]);

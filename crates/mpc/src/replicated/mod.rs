@@ -35,6 +35,7 @@ mod leaves;
 mod noise;
 mod products;
 mod proven_bit_products;
+mod proven_bits;
 mod proven_cost;
 mod proven_sign;
 mod proven_truncation;

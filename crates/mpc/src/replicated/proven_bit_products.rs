@@ -51,17 +51,17 @@ impl Heard {
     }
 }
 
-/// Computes a half of relations from each element's factors and constant.
-fn half(n: usize, of: impl Fn(usize) -> [u64; 3]) -> Half {
-    let [mut first, mut second, mut constants] = [(); 3].map(|()| Vec::with_capacity(n));
+/// Computes a half of relations from each element's factors and constant, which comes last.
+fn half<const N: usize>(n: usize, of: impl Fn(usize) -> [u64; N]) -> Half {
+    let mut lists = vec![vec![0; n]; N];
     for i in 0..n {
-        let [one, other, constant] = of(i);
-        first.push(one);
-        second.push(other);
-        constants.push(constant);
+        for (list, word) in lists.iter_mut().zip(of(i)) {
+            list[i] = word;
+        }
     }
+    let constants = lists.pop().expect("a constant");
     Half {
-        factors: [first, second],
+        factors: lists,
         constants,
     }
 }
@@ -131,7 +131,7 @@ impl Secret {
         let bit = |i| own.bit(component, i);
         let u = half(n, |i| {
             let twice = bit(i).wrapping_mul(2).wrapping_neg();
-            [twice, 0, self.sigma[i].wrapping_sub(bit(i))]
+            [twice, self.sigma[i].wrapping_sub(bit(i))]
         });
         let h = own.x.is_some().then(|| {
             half(n, |i| {
@@ -148,7 +148,7 @@ impl Secret {
 fn right_of_opened(message: &[u64], own: &Own, component: usize) -> Vec<Half> {
     let (h, u) = message.split_at(message.len() - own.n);
     let bit = |i| own.bit(component, i);
-    let of_u = half(own.n, |i| [bit(i), 0, u[i].wrapping_sub(bit(i))]);
+    let of_u = half(own.n, |i| [bit(i), u[i].wrapping_sub(bit(i))]);
     let of_h = own.x.is_some().then(|| {
         half(own.n, |i| {
             let x1 = own.x(component, i, 0);
@@ -189,13 +189,12 @@ impl Replicated {
         masks: &[Masks; 3],
         fields: usize,
     ) -> Result<()> {
-        let party = self.channel.party();
+        let roles = self.roles_by_run();
         let Some(verifying) = &mut self.0.verifying else {
             return Ok(());
         };
         let ledger = &mut verifying.record.words;
-        for run in 0..3 {
-            let role = (party + 3 - run) % 3;
+        for role in roles {
             let range = &heard.ranges[role];
             if range.is_empty() {
                 continue;
@@ -215,32 +214,32 @@ fn record_role_0(ledger: &mut Ledger, own: &Own, heard: &Heard, masks: &Masks, f
     let secret = Secret::of(&masks.with_previous, fields, own.n);
     let left = secret.of_opened(own, 0);
     let right = right_of_opened(&heard.sent, own, 1);
-    for (left, right) in left.iter().zip(&right) {
+    for (left, right) in left.into_iter().zip(right) {
         ledger.prove([left, right]);
     }
     let of_e2 = secret.of_e2(|i| own.x(0, i, 0));
-    ledger.verify(Role::RightVerifier, &of_e2);
+    ledger.verify(Role::RightVerifier, of_e2);
     let q = expand(&masks.with_next, 0, own.n);
     let of_e1 = left_of_e1(&heard.sent, &q, |i| own.x(1, i, 0));
-    ledger.verify(Role::LeftVerifier, &of_e1);
+    ledger.verify(Role::LeftVerifier, of_e1);
 }
 
 fn record_role_1(ledger: &mut Ledger, own: &Own, heard: &Heard, masks: &Masks) {
     for half in right_of_opened(&heard.opened, own, 0) {
-        ledger.verify(Role::RightVerifier, &half);
+        ledger.verify(Role::RightVerifier, half);
     }
     let q = expand(&masks.with_previous, 0, own.n);
     let left = left_of_e1(&heard.opened, &q, |i| own.x(0, i, 0));
-    ledger.prove([&left, &half_of_v(own, 1, &heard.e1_sent, true)]);
-    ledger.verify(Role::LeftVerifier, &half_of_v(own, 1, &heard.e2, false));
+    ledger.prove([left, half_of_v(own, 1, &heard.e1_sent, true)]);
+    ledger.verify(Role::LeftVerifier, half_of_v(own, 1, &heard.e2, false));
 }
 
 fn record_role_2(ledger: &mut Ledger, own: &Own, heard: &Heard, masks: &Masks, fields: usize) {
     let secret = Secret::of(&masks.with_next, fields, own.n);
     for half in secret.of_opened(own, 1) {
-        ledger.verify(Role::LeftVerifier, &half);
+        ledger.verify(Role::LeftVerifier, half);
     }
     let left = half_of_v(own, 0, &vec![0; own.n], false);
-    ledger.prove([&left, &secret.of_e2(|i| own.x(1, i, 0))]);
-    ledger.verify(Role::RightVerifier, &half_of_v(own, 0, &heard.e1, true));
+    ledger.prove([left, secret.of_e2(|i| own.x(1, i, 0))]);
+    ledger.verify(Role::RightVerifier, half_of_v(own, 0, &heard.e1, true));
 }

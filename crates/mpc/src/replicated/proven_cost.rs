@@ -3,6 +3,7 @@
 
 use super::cost::{self, of_levels};
 use super::inputs::HASH;
+use super::proven_sign::Forms;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Compared, Cost, Operation, Recipient};
 
@@ -66,16 +67,16 @@ pub fn of(operation: Operation) -> Cost {
             of_sign(n, compared) + of(Operation::BitMultiply { n })
         }
         Operation::Sign { n, width } => {
-            let width = usize::try_from(width).expect("a width of at most 64");
-            of_sign(n, Compared::proved(width))
+            of_sign(n, Compared::proved(as_size(width)))
         }
         Operation::EqualZero { n, width } => {
-            let levels = u64::from(width.next_power_of_two().ilog2());
+            let forms = Forms::of_zero(as_size(width));
+            let spans = forms.spans() as u64;
             let conjunction = Cost {
-                rounds: levels,
-                bits: 3 * (width - 1) * n,
+                rounds: u64::from(spans.next_power_of_two().ilog2()),
+                bits: 3 * (spans - 1) * n,
             };
-            of_carries(n, width) + conjunction
+            of_forms(n, forms) + conjunction
         }
         Operation::ToBinary { n, width } => {
             of_carries(n, width) + of_generate(n, width) + of_levels(&prefix_levels(width - 1), n)
@@ -91,9 +92,21 @@ pub fn of(operation: Operation) -> Cost {
 }
 
 fn of_sign(n: u64, compared: Compared) -> Cost {
-    let width = compared.width();
-    let tree = of_levels(&top_carry_levels(width - 1), n);
-    of_carries(n, width as u64) + of_generate(n, width as u64) + tree
+    let forms = Forms::of_carry(compared.width());
+    of_forms(n, forms) + of_levels(&top_carry_levels(forms.spans()), n)
+}
+
+fn of_forms(n: u64, forms: Forms) -> Cost {
+    let outputs = forms.outputs() as u64;
+    let opened = of_carries(n, forms.layout.width as u64).bits + forms.layout.pairs as u64 * n;
+    Cost {
+        rounds: 2 * u64::from(outputs > 0),
+        bits: opened + 2 * outputs * n,
+    }
+}
+
+fn as_size(width: u64) -> usize {
+    usize::try_from(width).expect("a width of at most 64")
 }
 
 /// Cost of the carries of x0 + x1.

@@ -1,31 +1,199 @@
-//! Bits of sums, signs and tests for zero whose messages are proven ([`crate::proof`]).
+//! Signs and tests for zero whose messages are proven ([`crate::proof`]).
 //!
-//! **Bits of x0 + x1**, which role 0 knows: it sends the carries into all positions above the
-//! lowest, masked by bits of k20, to role 1. Position j of the sum is x0_j ⊕ x1_j ⊕ the carry into
-//! it, so its components are x0_j ⊕ ρ_j, x1_j ⊕ μ_j and 0, where ρ is the mask and μ the message.
-//! **Rounds:** 1. **Bits:** w − 1 per number of w bits. **Relation:** that of carries
-//! ([`super::relations`]).
+//! **Sign** of x with |x| < 2^(w−1): the carry into the highest position of s + t, where s = x0 + x1
+//! and t = x2. To leave out k low bits, each component is shifted. **Zero:** s = −t exactly if every
+//! bit of s differs from that of t − 1.
 //!
-//! **Sign** of x with |x| < 2^(w−1): the carry into the highest position of (x0 + x1) + x2, by a
-//! tree over single positions. To leave out k low bits, each component is shifted.
-//! **Rounds:** 2 + ⌈log2(w − 1)⌉.
+//! **Spans** of two positions, as in [`super::leaves`] with four. There, fewer bits are sent, but
+//! their relations have twice as many terms. Let s1, s0 be a span's bits, and e = s1·s0. It
+//! generates a carry if g = s1·t1 ⊕ e·t0 ⊕ s0·t0·t1, and propagates one if p = e ⊕ s1·t0 ⊕ s0·t1 ⊕
+//! t0·t1. Both are linear in s1, s0 and e, of which role 2 knows the left halves and role 1 the
+//! right ones ([`super::proven_bits`]).
 //!
-//! **Zero:** x0 + x1 = −x2 exactly if every bit of x0 + x1 differs from that of x2 − 1.
+//! **Symbols.** From k20: q'. From k01: q.
+//! - Step 1: role 0 opens s and e. Role 2 evaluates the forms on the left halves, which gives E2, and
+//!   sends E2 ⊕ q' to role 1.
+//! - Step 2: role 1 evaluates them on the right halves, with the terms of t alone, which gives E1,
+//!   and sends E1 ⊕ q to role 2.
+//! - Result: b0 = q', b1 = q, b2 = (E1 ⊕ q) ⊕ (E2 ⊕ q').
 //!
-//! **Simulation.** Role 1 sees carries masked by bits of k20. The ANDs are those of
-//! [`super::binary`].
+//! **Rounds:** 2, and those of the tree over the spans. **Bits:** w − 1 carries, a product per span,
+//! and two for each g and p.
+//!
+//! **Relations.** Of role 2's message, the left verifier knows t and the message, the right one the
+//! left halves of s and q'. Of role 1's message, the left verifier knows the right halves and q, the
+//! right one t and the message. There are three terms for g, and two for p.
+//!
+//! **Simulation.** Role 1 sees bits of role 2 masked by q' of k20, and role 2 bits of role 1 masked
+//! by q of k01. The tree consists of ANDs ([`super::binary`]).
 
-use super::binary::{expand, place};
-use super::record::{Record, Role};
-use super::relations::{carries, left_of_carries, planes_of, right_of_carries};
-use super::roles::{MaskWords, field};
+use super::binary::place;
+use super::proven_bits::{HalfSum, Layout, Sums, bits};
+use super::record::{Ledger, Role};
+use super::relations::{Half, planes_of};
+use super::roles::MaskWords;
 use super::{Pair, Replicated};
 use crate::dense;
 use crate::group::Group;
 use crate::tree::{conjunction, top_carry};
-use crate::{Bits, Compared, Join, Result};
+use crate::{Bits, Compared, Result};
 use kernels::planes::words_of;
-use kernels::stream::Reserved;
+
+/// The forms that are evaluated.
+#[derive(Clone, Copy)]
+pub(super) struct Forms {
+    pub layout: Layout,
+    /// Whether generate bits are wanted, and with them the position above the spans. Without them,
+    /// all propagate bits are.
+    pub carry: bool,
+}
+
+impl Forms {
+    /// The forms of a carry into the highest of `width` positions.
+    pub fn of_carry(width: usize) -> Self {
+        let (single, pairs) = ((width - 1) % 2, (width - 1) / 2);
+        Self {
+            layout: Layout { width, single, pairs },
+            carry: true,
+        }
+    }
+
+    /// The forms of a test of `width` positions.
+    pub fn of_zero(width: usize) -> Self {
+        let (single, pairs) = (width % 2, width / 2);
+        Self {
+            layout: Layout { width, single, pairs },
+            carry: false,
+        }
+    }
+
+    pub fn spans(&self) -> usize {
+        self.layout.single + self.layout.pairs
+    }
+
+    /// Returns the number of pairs, from the lowest up, whose propagate bits are not wanted.
+    fn without_propagate(&self) -> usize {
+        usize::from(self.carry && self.layout.single == 0 && self.layout.pairs > 0)
+    }
+
+    /// Returns the number of forms: of single positions' generate bits, of those of pairs, and of
+    /// propagate bits of pairs.
+    fn counts(&self) -> [usize; 3] {
+        let Layout { single, pairs, .. } = self.layout;
+        let propagates = pairs - self.without_propagate();
+        match self.carry {
+            true => [single, pairs, propagates],
+            false => [0, 0, propagates],
+        }
+    }
+
+    /// Returns the number of bits of all forms.
+    pub fn outputs(&self) -> usize {
+        self.counts().iter().sum()
+    }
+
+    /// Returns the factors of the forms of each kind, from a half of s.
+    fn of_half(&self, half: &HalfSum, stride: usize) -> Kinds {
+        let [low, high] = [0, 1].map(|at| self.layout.of_pairs(&half.bits, at, stride));
+        let from = self.without_propagate() * stride;
+        let single = half.bits[..self.layout.single * stride].to_vec();
+        Kinds {
+            factors: [
+                vec![single],
+                vec![high.clone(), half.products.clone(), low.clone()],
+                vec![high[from..].to_vec(), low[from..].to_vec()],
+            ],
+            alone: half.products[from..].to_vec(),
+            top: self.top(&half.bits, stride),
+        }
+    }
+
+    /// Returns the factors of the forms of each kind, from t.
+    fn of_t(&self, t: &[u64], stride: usize) -> Kinds {
+        let [low, high] = [0, 1].map(|at| self.layout.of_pairs(t, at, stride));
+        let both: Vec<u64> = low.iter().zip(&high).map(|(low, high)| low & high).collect();
+        let from = self.without_propagate() * stride;
+        let single = t[..self.layout.single * stride].to_vec();
+        Kinds {
+            alone: both[from..].to_vec(),
+            factors: [
+                vec![single],
+                vec![high.clone(), low.clone(), both],
+                vec![low[from..].to_vec(), high[from..].to_vec()],
+            ],
+            top: self.top(t, stride),
+        }
+    }
+
+    fn top(&self, planes: &[u64], stride: usize) -> Vec<u64> {
+        match self.carry {
+            true => planes[(self.layout.width - 1) * stride..].to_vec(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Splits the planes of all forms by kind.
+    fn split(&self, planes: &[u64], stride: usize) -> [Vec<u64>; 3] {
+        let mut rest = planes;
+        self.counts().map(|count| {
+            let kind;
+            (kind, rest) = rest.split_at(count * stride);
+            kind.to_vec()
+        })
+    }
+
+    /// Evaluates the forms.
+    fn evaluate(&self, half: &Kinds, t: &Kinds, first: bool, stride: usize) -> Vec<u64> {
+        let mut out: Vec<Vec<u64>> = Vec::new();
+        let kinds = half.factors.iter().zip(&t.factors).zip(self.counts());
+        for ((half, t), count) in kinds {
+            let mut sum = vec![0; count * stride];
+            for (a, b) in half.iter().zip(t) {
+                for ((sum, a), b) in sum.iter_mut().zip(a).zip(b) {
+                    *sum ^= a & b;
+                }
+            }
+            out.push(sum);
+        }
+        self.add_alone(&mut out, half);
+        if first {
+            self.add_alone(&mut out, t);
+        }
+        out.concat()
+    }
+
+    /// Adds the terms of one factor alone, to the forms of each kind or to their constants.
+    fn add_alone(&self, kinds: &mut [Vec<u64>], of: &Kinds) {
+        Group::Binary.add(&mut kinds[2], &of.alone);
+        if self.carry {
+            // The highest span has the highest of the generate bits.
+            let highest = if self.layout.pairs > 0 { 1 } else { 0 };
+            let from = kinds[highest].len() - of.top.len();
+            Group::Binary.add(&mut kinds[highest][from..], &of.top);
+        }
+    }
+
+    /// Returns the halves of the relations of a message. `known` is what this half has beside its
+    /// factors: the message, or the mask.
+    fn halves(&self, kinds: Kinds, known: &[u64], alone: bool, stride: usize) -> Vec<Half> {
+        let mut constants = self.split(known, stride);
+        if alone {
+            self.add_alone(&mut constants, &kinds);
+        }
+        let all = kinds.factors.into_iter().zip(constants);
+        let halves = all.map(|(factors, constants)| Half { factors, constants });
+        halves.filter(|half| !half.constants.is_empty()).collect()
+    }
+}
+
+/// What enters the forms: for each kind, as many factors as terms.
+struct Kinds {
+    factors: [Vec<Vec<u64>>; 3],
+    /// What is added to the propagate bits of pairs.
+    alone: Vec<u64>,
+    /// What is added to the highest generate bit.
+    top: Vec<u64>,
+}
 
 impl Replicated {
     /// Computes the sign.
@@ -35,129 +203,166 @@ impl Replicated {
         self.channel
             .begin_of("sign", n, &compared.parameters(dropped));
         let shifted = x.map(|x| x.iter().map(|word| word >> dropped).collect::<Vec<u64>>());
-        let (s, t) = self.proven_summands([&shifted[0], &shifted[1]], width, 0)?;
-        let mut sums = Bits::stack(&[&s]);
-        sums.xor_assign(&t);
-        let low = 0..width - 1;
-        let (s, t) = (s.planes(low.clone()), t.planes(low.clone()));
-        let generate = self.join_planes(&[Join::new(&s, vec![&t])])?.swap_remove(0);
-        let leaves = Bits::stack(&[&generate, &sums.planes(1..width - 1)]);
-        let carry = top_carry(&leaves, width - 1, &mut |joins| self.join_planes(joins))?;
-        Ok(carry.flipped(Some(&sums.planes(width - 1..width))))
+        let forms = Forms::of_carry(width);
+        let leaves = self.proven_leaves([&shifted[0], &shifted[1]], forms, 0)?;
+        top_carry(&leaves, forms.spans(), &mut |joins| self.join_planes(joins))
     }
 
     /// Computes whether x is zero modulo 2^width.
     pub(super) fn proven_equal_zero(&mut self, x: Pair, width: usize) -> Result<Bits> {
-        let (mut differing, t) = self.proven_summands(x, width, 1)?;
-        differing.xor_assign(&t);
-        conjunction(differing, &mut |joins| self.join_planes(joins))
+        let leaves = self.proven_leaves(x, Forms::of_zero(width), 1)?;
+        conjunction(leaves, &mut |joins| self.join_planes(joins))
     }
 
-    /// Returns s = x0 + x1 and t = x2 − `less` mod 2^width as binary sharings.
-    pub(super) fn proven_summands(
-        &mut self,
-        [first, second]: Pair,
-        width: usize,
-        less: u64,
-    ) -> Result<(Bits, Bits)> {
-        let n = first.len();
-        let sent = width - 1;
-        let [of_0, _, of_2] = self.masks(n, |n| MaskWords {
-            k01: 0,
+    /// Evaluates the forms for s = x0 + x1 and t = x2 − `less`. Returns the bits of a carry in the
+    /// order that its tree takes, or those of a test.
+    fn proven_leaves(&mut self, x: Pair, forms: Forms, less: u64) -> Result<Bits> {
+        let n = x[0].len();
+        let (layout, outputs) = (forms.layout, forms.outputs());
+        let mut sums = self.sums(n, layout);
+        let masks = self.masks(n, |n| MaskWords {
+            k01: words_of(outputs * n),
             k12: 0,
-            k20: field(words_of(sent * n)),
+            k20: words_of(outputs * n),
         });
-        let ranges = self.ranges(n);
         let (after, before) = (self.after(), self.before());
-        let mut s = [(); 2].map(|()| vec![0; width * words_of(n)]);
-        let mut t = s.clone();
-        let planes = |words: &[u64], role: usize| planes_of(&words[ranges[role].clone()], width);
-        let masks = |masks: &Reserved, n: usize| {
-            dense::unpack(bits(masks, sent * n), sent, n)
-        };
-        // Of each role: the planes of its halves of s, and those of the carries.
-        let mut halves: [Vec<[Vec<u64>; 2]>; 3] = Default::default();
-        let stride_0 = words_of(ranges[0].len());
-
-        if !ranges[0].is_empty() {
-            let n = ranges[0].len();
-            let (x, y) = (planes(first, 0), planes(second, 0));
-            let lower = sent * stride_0;
-            let rho = masks(&of_0.with_previous, n);
-            let mut mu = carries([&x[..lower], &y[..lower]], stride_0);
-            Group::Binary.add(&mut mu, &rho);
-            self.send_some(after, dense::pack(mu.clone(), n))?;
-            halves[0] = vec![[x, rho], [y, mu]];
-        }
-        self.0.round()?;
-        let negated = |words: &[u64], role: usize| {
+        let ranges = sums.ranges.clone();
+        let t_of = |words: &[u64], role: usize| {
             let words = words[ranges[role].clone()].iter();
             let words: Vec<u64> = words.map(|word| word.wrapping_sub(less)).collect();
-            planes_of(&words, width)
+            planes_of(&words, layout.width)
         };
-        if !ranges[2].is_empty() {
-            let rho = masks(&of_2.with_next, ranges[2].len());
-            halves[2] = vec![[planes(second, 2), rho]];
-            place(&mut t[0], &negated(first, 2), n, &ranges[2], width);
+        let mask = |masks, role: usize| {
+            let n = ranges[role].len();
+            dense::unpack(bits(masks, outputs * n), outputs, n)
+        };
+        let t = [Vec::new(), t_of(x[1], 1), t_of(x[0], 2)];
+        // Of each role: q', q, and the messages of roles 2 and 1.
+        let mut known: [[Vec<u64>; 4]; 3] = Default::default();
+        sums.open(self, x)?;
+        if !ranges[0].is_empty() {
+            known[0][0] = mask(&masks[0].with_previous, 0);
+            known[0][1] = mask(&masks[0].with_next, 0);
         }
-        if !ranges[1].is_empty() {
-            let run = ranges[1].len();
-            let words = words_of(sent * run);
-            let mu = match words {
-                0 => Vec::new(),
-                _ => dense::unpack(self.channel.receive(before, words)?, sent, run),
-            };
-            halves[1] = vec![[planes(first, 1), mu]];
-            place(&mut t[1], &negated(second, 1), n, &ranges[1], width);
+        if let Some(half) = &sums.left[2] {
+            let stride = sums.stride(2);
+            let (half, t) = (forms.of_half(half, stride), forms.of_t(&t[2], stride));
+            let mut message = forms.evaluate(&half, &t, false, stride);
+            known[2][0] = mask(&masks[2].with_next, 2);
+            Group::Binary.add(&mut message, &known[2][0]);
+            self.send_some(before, dense::pack(message.clone(), ranges[2].len()))?;
+            known[2][2] = message;
         }
-        // Role 0 holds components 0 and 1 of s, role 1 component 1 first, role 2 component 0 second.
-        for (role, at, half) in [(0, 0, 0), (0, 1, 1), (1, 0, 0), (2, 1, 0)] {
-            if let Some([summand, carries]) = halves[role].get(half) {
-                let mut planes = summand.clone();
-                let stride = words_of(ranges[role].len());
-                Group::Binary.add(&mut planes[stride..], carries);
-                place(&mut s[at], &planes, n, &ranges[role], width);
+        self.0.round()?;
+        sums.hear(self, x[0])?;
+        let hear = |party: &mut Self, from: usize, role: usize| -> Result<Vec<u64>> {
+            let run = ranges[role].len();
+            match words_of(outputs * run) {
+                0 => Ok(Vec::new()),
+                words => {
+                    let message = party.channel.receive(from, words)?;
+                    Ok(dense::unpack(message, outputs, run))
+                }
             }
+        };
+        if let Some(half) = &sums.right[1] {
+            let stride = sums.stride(1);
+            let (half, t) = (forms.of_half(half, stride), forms.of_t(&t[1], stride));
+            let mut message = forms.evaluate(&half, &t, true, stride);
+            known[1][1] = mask(&masks[1].with_previous, 1);
+            Group::Binary.add(&mut message, &known[1][1]);
+            self.send_some(after, dense::pack(message.clone(), ranges[1].len()))?;
+            known[1][3] = message;
+            known[1][2] = hear(self, after, 1)?;
         }
-        let party = self.channel.party();
-        if let (Some(verifying), 1..) = (&mut self.0.verifying, sent) {
-            for run in 0..3 {
-                let role = (party + 3 - run) % 3;
-                let stride = words_of(ranges[role].len());
-                record(&mut verifying.record, role, &halves[role], stride);
+        self.0.round()?;
+        if !ranges[2].is_empty() {
+            known[2][3] = hear(self, before, 2)?;
+        }
+        let mut parts = [(); 2].map(|()| vec![0; outputs * words_of(n)]);
+        let both = |role: usize| {
+            let mut sum = known[role][2].clone();
+            Group::Binary.add(&mut sum, &known[role][3]);
+            sum
+        };
+        for (role, at, planes) in [
+            (0, 0, known[0][0].clone()),
+            (0, 1, known[0][1].clone()),
+            (1, 0, known[1][1].clone()),
+            (1, 1, both(1)),
+            (2, 0, both(2)),
+            (2, 1, known[2][0].clone()),
+        ] {
+            place(&mut parts[at], &planes, n, &ranges[role], outputs);
+        }
+        let roles = self.roles_by_run();
+        if let Some(verifying) = &mut self.0.verifying {
+            let ledger = &mut verifying.record.bits;
+            for role in roles {
+                sums.record(role, ledger);
+                if !ranges[role].is_empty() {
+                    record(forms, &sums, role, &t[role], &known[role], ledger);
+                }
             }
         }
         self.recorded()?;
-        Ok((Bits::new(width, n, s.into()), Bits::new(width, n, t.into())))
+        let evaluated = Bits::new(outputs, n, parts.into());
+        if forms.carry || layout.single == 0 {
+            return Ok(evaluated);
+        }
+        // A position alone propagates a carry if its bits differ.
+        let mut differing = sums.sharing().planes(0..1).into_parts();
+        for (role, at) in [(2, 0), (1, 1)] {
+            let mut plane = vec![0; words_of(n)];
+            place(&mut plane, &t[role][..sums.stride(role)], n, &ranges[role], 1);
+            Group::Binary.add(&mut differing[at], &plane);
+        }
+        let lowest = Bits::new(1, n, differing);
+        Ok(Bits::stack(&[&lowest, &evaluated]))
     }
 }
 
-/// Records the relation of the carries that role 0 sent.
-fn record(record: &mut Record, role: usize, halves: &[[Vec<u64>; 2]], stride: usize) {
-    let lower = |summand: &[u64], carries: &[u64]| summand[..carries.len()].to_vec();
-    match (role, halves) {
-        (0, [[x, rho], [y, mu]]) => {
-            let left = left_of_carries(&lower(x, rho), rho, stride);
-            let right = right_of_carries(&lower(y, mu), mu, stride);
-            record.bits.prove([&left, &right]);
+/// Records the relations of the messages of roles 2 and 1, as this party knows them in a role.
+fn record(
+    forms: Forms,
+    sums: &Sums,
+    role: usize,
+    t: &[u64],
+    [q_of_2, q_of_1, of_2, of_1]: &[Vec<u64>; 4],
+    ledger: &mut Ledger,
+) {
+    let stride = sums.stride(role);
+    let left = sums.left[role].as_ref();
+    let right = sums.right[role].as_ref();
+    let half = |half: Option<&HalfSum>, known: &[u64]| {
+        let half = forms.of_half(half.expect("a half"), stride);
+        forms.halves(half, known, true, stride)
+    };
+    let of_t = |message: &[u64], first: bool| {
+        forms.halves(forms.of_t(t, stride), message, first, stride)
+    };
+    let mut verify = |role, halves: Vec<Half>| {
+        for half in halves {
+            ledger.verify(role, half);
         }
-        (1, [[y, mu]]) => {
-            let half = right_of_carries(&lower(y, mu), mu, stride);
-            record.bits.verify(Role::RightVerifier, &half);
+    };
+    let proven = match role {
+        0 => {
+            verify(Role::RightVerifier, half(left, q_of_2));
+            verify(Role::LeftVerifier, half(right, q_of_1));
+            return;
         }
-        (2, [[x, rho]]) => {
-            let half = left_of_carries(&lower(x, rho), rho, stride);
-            record.bits.verify(Role::LeftVerifier, &half);
+        1 => {
+            verify(Role::LeftVerifier, of_t(of_2, false));
+            [half(right, q_of_1), of_t(of_1, true)]
         }
-        _ => {}
+        _ => {
+            verify(Role::RightVerifier, of_t(of_1, true));
+            [of_t(of_2, false), half(left, q_of_2)]
+        }
+    };
+    let [left, right] = proven;
+    for (left, right) in left.into_iter().zip(right) {
+        ledger.prove([left, right]);
     }
-}
-
-/// Expands masks of bits, with zeros after the last one.
-fn bits(masks: &Reserved, count: usize) -> Vec<u64> {
-    let mut bits = expand(masks, 0, words_of(count));
-    if let (1.., Some(last)) = (count % 64, bits.last_mut()) {
-        *last &= (1 << (count % 64)) - 1;
-    }
-    bits
 }

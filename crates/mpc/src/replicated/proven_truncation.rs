@@ -249,11 +249,8 @@ impl Replicated {
             }
         }
         let mut seen = [zero, one, two];
-        let party = self.channel.party();
-        for run in 0..3 {
-            if let (Some(seen), Some(verifying)) =
-                (seen[(party + 3 - run) % 3].take(), &mut self.0.verifying)
-            {
+        for role in self.roles_by_run() {
+            if let (Some(seen), Some(verifying)) = (seen[role].take(), &mut self.0.verifying) {
                 seen.record(&mut verifying.record, f);
             }
         }
@@ -268,32 +265,32 @@ impl Seen {
         match self {
             Self::Zero { x, y, rho, q, mu } => {
                 let (left, right) = (rho.opened(&x).left(f), mu.opened(&y).right(f));
-                for both in left.bits.iter().zip(&right.bits) {
-                    field.prove([both.0, both.1]);
+                for (left, right) in left.bits.into_iter().zip(right.bits) {
+                    field.prove([left, right]);
                 }
-                ring.prove([&left.words, &right.words]);
-                field.verify(Role::RightVerifier, &words_of(&rho, &rho.q, bits));
-                field.verify(Role::LeftVerifier, &words_of(&mu, &q, bits));
+                ring.prove([left.words, right.words]);
+                field.verify(Role::RightVerifier, words_of(&rho, &rho.q, bits));
+                field.verify(Role::LeftVerifier, words_of(&mu, &q, bits));
             }
             Self::One { y, mu, q, v: [v1, v2], c1, c2 } => {
                 let left = words_of(&mu, &q, bits);
-                field.prove([&left, &choice_of_selection([&v1, &v2], &c1, bits)]);
-                field.verify(Role::LeftVerifier, &choice_of_selection([&v1, &v2], &c2, bits));
+                field.prove([left, choice_of_selection([&v1, &v2], &c1, bits)]);
+                field.verify(Role::LeftVerifier, choice_of_selection([&v1, &v2], &c2, bits));
                 let halves = mu.opened(&y).right(f);
-                for half in &halves.bits {
+                for half in halves.bits {
                     field.verify(Role::RightVerifier, half);
                 }
-                ring.verify(Role::RightVerifier, &halves.words);
+                ring.verify(Role::RightVerifier, halves.words);
             }
             Self::Two { x, rho, v: [v1, v2], c1, c2 } => {
                 let right = words_of(&rho, &rho.q, bits);
-                field.prove([&choice_of_selection([&v1, &v2], &c2, bits), &right]);
-                field.verify(Role::RightVerifier, &choice_of_selection([&v1, &v2], &c1, bits));
+                field.prove([choice_of_selection([&v1, &v2], &c2, bits), right]);
+                field.verify(Role::RightVerifier, choice_of_selection([&v1, &v2], &c1, bits));
                 let halves = rho.opened(&x).left(f);
-                for half in &halves.bits {
+                for half in halves.bits {
                     field.verify(Role::LeftVerifier, half);
                 }
-                ring.verify(Role::LeftVerifier, &halves.words);
+                ring.verify(Role::LeftVerifier, halves.words);
             }
         }
 
@@ -328,7 +325,10 @@ impl Opened<'_> {
             bits.push(left_of_choice(&zero, &one, beta, f as usize));
         }
         let (carry, wrap) = (last(low, stride), last(top, stride));
-        let mut words = Half::default();
+        let mut words = Half {
+            factors: vec![Vec::new(); 2],
+            constants: Vec::new(),
+        };
         for (i, (x, r0)) in self.summand.iter().zip(self.m).enumerate() {
             let (carry, wrap) = (bit_at(carry, i), bit_at(wrap, i) << (64 - f));
             words.factors[0].push(carry.wrapping_mul(2).wrapping_neg());
@@ -354,7 +354,10 @@ impl Opened<'_> {
             bits.push(right_of_choice(beta, a, f as usize));
         }
         let (carry, wrap) = (last(low, stride), last(top, stride));
-        let mut words = Half::default();
+        let mut words = Half {
+            factors: vec![Vec::new(); 2],
+            constants: Vec::new(),
+        };
         for (i, (y, m)) in self.summand.iter().zip(self.m).enumerate() {
             let (carry, wrap) = (bit_at(carry, i), bit_at(wrap, i));
             words.factors[0].push(carry);

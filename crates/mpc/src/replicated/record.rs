@@ -6,22 +6,27 @@
 //!
 //! Party i holds the components i and i + 1. So the left verifier of party i is party i − 1, which
 //! shares the first of them, and the right verifier is party i + 1, which shares the second.
-//!
-//! An equation has two terms, or one and zeros.
 
 use super::Pair;
 use super::relations::Half;
 use crate::proof::{Equations, Known, MOST_ROWS};
+use std::iter;
 use std::ops::Range;
 
-/// The number of terms of an equation.
-pub(super) const TERMS: usize = 2;
+/// The most terms of an equation.
+pub(super) const MOST_TERMS: usize = 3;
+
+/// The terms of an equation of products.
+const TERMS: usize = 2;
 
 /// Factors of many equations: one vector for each term.
-type Factors = [Vec<u64>; TERMS];
+type Factors = Vec<Vec<u64>>;
 
-/// The words of one proof: of the equations of products, and of the others.
-pub(super) type Part = [Range<usize>; 2];
+/// The kinds of equations: of products, and of 1, 2 and 3 terms.
+const KINDS: usize = 1 + MOST_TERMS;
+
+/// The words of one proof, for each kind of equations.
+pub(super) type Part = [Range<usize>; KINDS];
 
 /// The role of a party in the proof of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,25 +39,48 @@ pub(super) enum Role {
 /// Equations of one ring.
 #[derive(Default)]
 pub(super) struct Ledger {
-    /// Of products in which all three parties do the same.
     products: Products,
-    /// Of messages of one role: those of this party's own messages.
-    own: [Factors; 2],
-    /// Those of the next party, whose left verifier this party is, with this party's constants.
-    left: (Factors, Vec<u64>),
-    /// Those of the previous party, whose right verifier this party is, with this party's
-    /// constants.
-    right: (Factors, Vec<u64>),
+    /// The others, by their number of terms.
+    others: [Others; MOST_TERMS],
 }
 
-/// The factors of products, z = x·y. Each party sends the same function of what it holds, and so
-/// its own factors are also those that it knows as a verifier.
+/// Equations of products, z = x·y. Each party sends the same function of what it holds, and so its
+/// own factors are also those that it knows as a verifier.
 #[derive(Default)]
 struct Products {
     x: [Vec<u64>; 2],
     y: [Vec<u64>; 2],
     /// This party's constants as the left and as the right verifier.
     constants: [Vec<u64>; 2],
+}
+
+/// Equations of messages of one role, with one number of terms.
+#[derive(Default)]
+struct Others {
+    /// Those of this party's own messages: left and right factors.
+    own: [Factors; 2],
+    /// Those of the next party, whose left verifier this party is.
+    left: Half,
+    /// Those of the previous party, whose right verifier this party is.
+    right: Half,
+}
+
+impl Others {
+    fn half(&self, role: Role) -> &Half {
+        match role {
+            Role::LeftVerifier => &self.left,
+            Role::RightVerifier => &self.right,
+            Role::Prover => unreachable!("a verifier"),
+        }
+    }
+
+    /// Returns the number of words of the equations of which this party has the role.
+    fn count(&self, role: Role) -> usize {
+        match role {
+            Role::Prover => self.own[0].first().map_or(0, Vec::len),
+            _ => self.half(role).constants.len(),
+        }
+    }
 }
 
 /// All that is not verified yet.
@@ -75,17 +103,16 @@ impl Record {
 
     /// Returns the memory that it takes, in words.
     pub fn words(&self) -> usize {
-        self.words.size() + self.bits.size()
+        let lists = self.words.lists().chain(self.bits.lists());
+        lists.map(Vec::len).sum()
     }
 }
 
 impl Ledger {
-    fn size(&self) -> usize {
+    fn lists(&self) -> impl Iterator<Item = &Vec<u64>> {
         let Products { x, y, constants } = &self.products;
-        let lists = [x, y, constants, &self.own[0], &self.own[1]];
-        let lists = lists.into_iter().chain([&self.left.0, &self.right.0]);
-        let constants = self.left.1.len() + self.right.1.len();
-        lists.flatten().map(Vec::len).sum::<usize>() + constants
+        let products = x.iter().chain(y).chain(constants);
+        products.chain(self.others.iter().flat_map(Others::lists))
     }
 
     /// Records products: the components of both factors that this party holds, and its constants as
@@ -104,61 +131,48 @@ impl Ledger {
     }
 
     /// Records equations that this party proves.
-    pub fn prove(&mut self, [left, right]: [&Half; 2]) {
-        let [own_left, own_right] = &mut self.own;
-        for (all, half) in [(own_left, left), (own_right, right)] {
-            for (all, more) in all.iter_mut().zip(&half.factors) {
-                all.extend_from_slice(more);
-            }
-        }
+    pub fn prove(&mut self, [left, right]: [Half; 2]) {
+        let [own_left, own_right] = &mut self.others[left.factors.len() - 1].own;
+        append(own_left, left.factors);
+        append(own_right, right.factors);
     }
 
     /// Records a half of equations that the next party or the previous one proves.
-    pub fn verify(&mut self, role: Role, half: &Half) {
-        let (factors, constants) = match role {
-            Role::LeftVerifier => &mut self.left,
-            Role::RightVerifier => &mut self.right,
+    pub fn verify(&mut self, role: Role, half: Half) {
+        let others = &mut self.others[half.factors.len() - 1];
+        let known = match role {
+            Role::LeftVerifier => &mut others.left,
+            Role::RightVerifier => &mut others.right,
             Role::Prover => unreachable!("a verifier"),
         };
-        for (all, more) in factors.iter_mut().zip(&half.factors) {
-            all.extend_from_slice(more);
-        }
-        constants.extend_from_slice(&half.constants);
+        append(&mut known.factors, half.factors);
+        known.constants.extend(half.constants);
     }
 
     /// Fills all lists up to whole rows.
     pub fn fill_up(&mut self, row: usize) {
         let Products { x, y, constants } = &mut self.products;
-        let [left, right] = &mut self.own;
-        let lists = [x, y, constants, left, right, &mut self.left.0, &mut self.right.0];
-        let constants = [&mut self.left.1, &mut self.right.1];
-        for list in lists.into_iter().flatten().chain(constants) {
+        let of_others = self.others.iter_mut().flat_map(Others::lists_mut);
+        for list in x.iter_mut().chain(y).chain(constants).chain(of_others) {
             list.resize(list.len().next_multiple_of(row), 0);
         }
     }
 
-    /// Returns the number of words of the equations of products and of the others, of which this
-    /// party has the role.
-    fn counts(&self, role: Role) -> [usize; 2] {
-        let others = match role {
-            Role::Prover => &self.own[0][0],
-            Role::LeftVerifier => &self.left.1,
-            Role::RightVerifier => &self.right.1,
-        };
-        [self.products.x[0].len(), others.len()]
-    }
-
-    /// Splits the equations of a proof's message into parts that one proof has room for, in rows of
-    /// `row` words.
+    /// Splits the equations of which this party has a role into parts that one proof has room for,
+    /// in rows of `row` words.
     pub fn parts(&self, role: Role, row: usize) -> Vec<Part> {
-        let most = MOST_ROWS / TERMS * row;
-        let mut rest = self.counts(role).map(|count| 0..count);
+        let mut rest: Part = std::array::from_fn(|kind| match kind {
+            0 => 0..self.products.x[0].len(),
+            terms => 0..self.others[terms - 1].count(role),
+        });
         let mut parts = Vec::new();
         while rest.iter().any(|range| !range.is_empty()) {
-            let mut room = most;
-            let part = rest.each_mut().map(|range| {
-                let taken = range.start..range.end.min(range.start + room);
-                room -= taken.len();
+            let mut room = MOST_ROWS;
+            let part = std::array::from_fn(|kind| {
+                let terms = if kind == 0 { TERMS } else { kind };
+                let range = &mut rest[kind];
+                let taken = range.start..range.end.min(range.start + room / terms * row);
+                room -= taken.len() / row * terms;
                 range.start = taken.end;
                 taken
             });
@@ -167,43 +181,67 @@ impl Ledger {
         parts
     }
 
-    /// Returns what the prover proves of a part.
-    pub fn proved(&self, [products, others]: &Part) -> Vec<Equations<[&[u64]; 2]>> {
+    /// Returns what this party proves of a part.
+    pub fn proved(&self, part: &Part) -> Vec<Equations<[&[u64]; 2]>> {
+        let [products, others @ ..] = part;
         let Products { x, y, .. } = &self.products;
-        let [left, right] = &self.own;
-        let of_products = [[&x[0], &y[1]], [&y[0], &x[1]]];
-        let of_others = [[&left[0], &right[0]], [&left[1], &right[1]]];
-        let kinds = [(of_products, products), (of_others, others)];
-        let kinds = kinds.into_iter().map(|(terms, range)| Equations {
-            terms: terms.map(|term| term.map(|factor| &factor[range.clone()])).into(),
-            count: range.len(),
+        let terms = [[&x[0], &y[1]], [&y[0], &x[1]]];
+        let of_products = Equations {
+            terms: terms.map(|term| term.map(|factor| &factor[products.clone()])).into(),
+            count: products.len(),
+        };
+        let of_others = self.others.iter().zip(others).map(|(kind, range)| {
+            let [left, right] = &kind.own;
+            let terms = left.iter().zip(right);
+            Equations {
+                terms: terms.map(|(left, right)| [&left[range.clone()], &right[range.clone()]]).collect(),
+                count: range.len(),
+            }
         });
-        kinds.collect()
+        let of_others = of_others.filter(|equations| equations.count > 0);
+        iter::once(of_products).chain(of_others).collect()
     }
 
     /// Returns what a verifier knows of a part.
-    pub fn known(&self, role: Role, [products, others]: &Part) -> Vec<Known<'_>> {
+    pub fn known(&self, role: Role, part: &Part) -> Vec<Known<'_>> {
+        let [products, others @ ..] = part;
         let Products { x, y, constants } = &self.products;
-        let (own, (factors, others_constants)) = match role {
-            Role::LeftVerifier => ([&x[1], &y[1]], &self.left),
-            Role::RightVerifier => ([&y[0], &x[0]], &self.right),
+        let (own, constants) = match role {
+            Role::LeftVerifier => ([&x[1], &y[1]], &constants[0]),
+            Role::RightVerifier => ([&y[0], &x[0]], &constants[1]),
             Role::Prover => unreachable!("a verifier"),
         };
-        let constants = &constants[usize::from(role == Role::RightVerifier)];
-        let [first, second] = factors;
-        vec![
-            known(own, constants, products),
-            known([first, second], others_constants, others),
-        ]
+        let of_products = known(own, constants, products);
+        let of_others = self.others.iter().zip(others).map(|(kind, range)| {
+            let half = kind.half(role);
+            known(half.factors.iter(), &half.constants, range)
+        });
+        let of_others = of_others.filter(|known| known.factors.count > 0);
+        iter::once(of_products).chain(of_others).collect()
+    }
+}
+
+impl Others {
+    fn lists(&self) -> Vec<&Vec<u64>> {
+        let Self { own: [a, b], left, right } = self;
+        let factors = [a, b, &left.factors, &right.factors].into_iter().flatten();
+        factors.chain([&left.constants, &right.constants]).collect()
+    }
+
+    fn lists_mut(&mut self) -> Vec<&mut Vec<u64>> {
+        let Self { own: [a, b], left, right } = self;
+        let factors = [a, b, &mut left.factors, &mut right.factors];
+        let constants = [&mut left.constants, &mut right.constants];
+        factors.into_iter().flatten().chain(constants).collect()
     }
 }
 
 fn known<'r>(
-    factors: [&'r Vec<u64>; TERMS],
+    factors: impl IntoIterator<Item = &'r Vec<u64>>,
     constants: &'r [u64],
     range: &Range<usize>,
 ) -> Known<'r> {
-    let terms = factors.iter().map(|factor| &factor[range.clone()]);
+    let terms = factors.into_iter().map(|factor| &factor[range.clone()]);
     Known {
         factors: Equations {
             terms: terms.collect(),
@@ -213,9 +251,12 @@ fn known<'r>(
     }
 }
 
-/// Adds n zeros, and returns where they are.
-fn grown(list: &mut Vec<u64>, n: usize) -> &mut [u64] {
-    let from = list.len();
-    list.resize(from + n, 0);
-    &mut list[from..]
+fn append(all: &mut Factors, more: Factors) {
+    if all.is_empty() {
+        *all = more;
+        return;
+    }
+    for (all, more) in all.iter_mut().zip(more) {
+        all.extend(more);
+    }
 }

@@ -1,4 +1,4 @@
-//! Relations between messages and what their sender holds, as equations of two terms.
+//! Relations between messages and what their sender holds, as equations.
 //!
 //! The sender P of a message has a *left* half of the relation, which its left verifier knows too,
 //! and a *right* half, which its right verifier knows. Each function here computes a half: factors
@@ -23,7 +23,7 @@ use kernels::planes::{split, words_of};
 /// A half of a relation.
 #[derive(Default)]
 pub(super) struct Half {
-    pub factors: [Vec<u64>; 2],
+    pub factors: Vec<Vec<u64>>,
     pub constants: Vec<u64>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn left_of_carries(x: &[u64], shares: &[u64], stride: usize) -> Half 
     let into = carries_in(shares, stride);
     let constants = combined(shares, &into, x, |share, into, x| share ^ (into & x));
     Half {
-        factors: [x.to_vec(), into],
+        factors: vec![x.to_vec(), into],
         constants,
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn right_of_carries(y: &[u64], shares: &[u64], stride: usize) -> Half
     let constants = combined(shares, &into, y, |share, into, y| share ^ (into & y));
     let first = into.iter().zip(y).map(|(into, y)| into ^ y);
     Half {
-        factors: [first.collect(), y.to_vec()],
+        factors: vec![first.collect(), y.to_vec()],
         constants,
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn right_of_carries(y: &[u64], shares: &[u64], stride: usize) -> Half
 /// products.
 pub(super) fn left_of_products([a, b]: Pair, products: &[u64]) -> Half {
     Half {
-        factors: [a.to_vec(), b.to_vec()],
+        factors: vec![a.to_vec(), b.to_vec()],
         constants: combined(products, a, b, |product, a, b| product ^ (a & b)),
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn left_of_products([a, b]: Pair, products: &[u64]) -> Half {
 /// The right half.
 pub(super) fn right_of_products([a, b]: Pair, products: &[u64]) -> Half {
     Half {
-        factors: [b.to_vec(), a.to_vec()],
+        factors: vec![b.to_vec(), a.to_vec()],
         constants: combined(products, a, b, |product, a, b| product ^ (a & b)),
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn words_of_selection(q: &[u64], selected: Pair, bits: usize) -> Half
         planes
     });
     Half {
-        factors,
+        factors: factors.into(),
         constants: base,
     }
 }
@@ -108,7 +108,7 @@ pub(super) fn words_of_selection(q: &[u64], selected: Pair, bits: usize) -> Half
 /// The half of a selection that knows which word it is, and the result.
 pub(super) fn choice_of_selection(chosen: Pair, result: &[u64], bits: usize) -> Half {
     Half {
-        factors: chosen.map(|plane| plane.repeat(bits)),
+        factors: chosen.map(|plane| plane.repeat(bits)).into(),
         constants: planes_of(result, bits),
     }
 }
@@ -123,7 +123,7 @@ pub(super) fn left_of_choice(zero: &[u64], one: &[u64], bit: &[u64], bits: usize
         constants: combined(&base, &differing, &bit, |base, differing, bit| {
             base ^ (differing & bit)
         }),
-        factors: [differing, vec![0; base.len()]],
+        factors: vec![differing],
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn right_of_choice(bit: &[u64], result: &[u64], bits: usize) -> Half 
     let bit = bit.repeat(bits);
     Half {
         constants: planes_of(result, bits),
-        factors: [bit, vec![0; bits * words_of(result.len())]],
+        factors: vec![bit],
     }
 }
 

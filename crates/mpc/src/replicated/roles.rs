@@ -49,6 +49,12 @@ impl Replicated {
         [0, 1, 2].map(|role| thirds[(party + 3 - role) % 3].clone())
     }
 
+    /// Returns this party's role in each run.
+    pub(super) fn roles_by_run(&self) -> [usize; 3] {
+        let party = self.channel.party();
+        [0, 1, 2].map(|run| (party + 3 - run) % 3)
+    }
+
     /// Takes the masks of all three runs, and returns them by role. The masks are taken in the
     /// order of the runs, which is the same for both holders of a key.
     pub(super) fn masks(&mut self, n: usize, words: impl Fn(usize) -> MaskWords) -> [Masks; 3] {
