@@ -241,6 +241,8 @@ fn check(protocol: &str, operations: &[Operation], exactly: bool, rounds_too: bo
     let results = run(protocol, usual_parties(protocol), |p| {
         let mut costs = Vec::new();
         for operation in operations {
+            // An opening would verify what came before.
+            p.verify()?;
             let before = p.channel().meter().totals();
             perform(p, *operation)?;
             let after = p.channel().meter().totals();
