@@ -9,8 +9,8 @@
 //!
 //! The products of all rows and lanes are added up with weights, which are members of the
 //! exceptional set: a row's weight times a lane's weight. [`vertex_sums`] adds up with the rows'
-//! weights, which cost an addition of words for each bit (see `subsets`). [`Sums::of_lanes`] adds up
-//! the lanes at the end.
+//! weights, which cost an addition of words for each bit (see `subsets`). [`Sums::of_lanes`] adds
+//! up the lanes at the end.
 
 use super::subsets::{AddSubsets, TOGETHER, subsets};
 use super::{Block, DEGREE, Element, LANES};
