@@ -339,7 +339,7 @@ fn errors_do_not_cancel() {
             );
         }
     }
-    for at in 0..Words::ROW {
+    for at in (0..Words::ROW).step_by(5) {
         let mut wrong = batch.clone();
         let word = &mut wrong.kinds[0].constants[1][at];
         *word = word.wrapping_add(1);
@@ -425,7 +425,7 @@ fn another_operand_is_refused() {
     }
 }
 
-/// Every element of every message, with its lowest and its highest bit.
+/// Messages about blocks of maps: elements of each, with their lowest or their highest bit.
 #[test]
 fn changed_messages_are_refused() {
     let batch = Batch {
@@ -440,16 +440,15 @@ fn changed_messages_are_refused() {
     // The blocks: one of words, and 18 of 140 elements. So there are two folds.
     assert_eq!(lengths.len(), 5);
     for (which, length) in lengths {
-        for element in 0..length / Words::WORDS {
-            for bit in [0, 63] {
-                let place = Words::WORDS * element + (element * 7 + bit) % Words::WORDS;
-                let found = run_with(&Keys::of(1), &batch, &batch, |each, message| {
-                    if each == which {
-                        message[place] ^= 1 << bit;
-                    }
-                });
-                assert_eq!(found, Err(Refused::Wrong), "{which:?}, word {place}");
-            }
+        for element in (0..length / Words::WORDS).step_by(length / 2000 + 1) {
+            let bit = [0, 63][element % 2];
+            let place = Words::WORDS * element + element * 7 % Words::WORDS;
+            let found = run_with(&Keys::of(1), &batch, &batch, |each, message| {
+                if each == which {
+                    message[place] ^= 1 << bit;
+                }
+            });
+            assert_eq!(found, Err(Refused::Wrong), "{which:?}, word {place}");
         }
     }
 }
