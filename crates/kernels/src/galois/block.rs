@@ -45,6 +45,28 @@ impl Block {
         std::array::from_fn(|lane| self.lane(lane))
     }
 
+    /// Returns the inverses.
+    ///
+    /// # Panics
+    /// If an element has none.
+    #[must_use]
+    pub fn inverses(&self) -> Self {
+        let one = Self::of_all(&Element::ONE);
+        // Modulo 2 the ring is a field of 2^48 elements: the inverse of x is x^(2^48 − 2).
+        let (mut power, mut inverses) = (*self, one);
+        for _ in 1..DEGREE {
+            power = power.mul(&power);
+            inverses = inverses.mul(&power);
+        }
+        // By Newton's method, each step doubles the number of bits that are right.
+        let two = one.add(&one);
+        for _ in 0..u64::BITS.ilog2() {
+            inverses = inverses.mul(&two.sub(&self.mul(&inverses)));
+        }
+        assert!(self.mul(&inverses) == one, "elements have inverses");
+        inverses
+    }
+
     /// Returns the sums.
     #[must_use]
     #[inline(always)]

@@ -11,10 +11,13 @@
 //! | [`Element`], [`Block`] | arithmetic; a block is eight elements side by side |
 //! | [`words`] | sums and folds of many words, the first step of a proof |
 //! | [`blocks`] | sums and folds of many blocks, its further steps |
+//! | [`matrix`] | sums of the rows or columns of a matrix of words |
 
 mod block;
 pub mod blocks;
+pub mod matrix;
 mod product;
+mod subsets;
 pub mod words;
 
 #[cfg(test)]

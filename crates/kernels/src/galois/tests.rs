@@ -1,10 +1,12 @@
 use super::block::Block;
+use super::matrix::{sum_columns, sum_columns_with, sum_rows, sum_rows_with};
 use super::words::{
     CHUNKS, ROW, Sums, VARIABLES, VERTICES, chunk_sums_with, fold_with, vertex_sums_with,
 };
 use super::*;
 use crate::dispatch::backends;
 use crate::stream::Key;
+use std::ops::Range;
 
 fn random(seed: u64, n: usize) -> Vec<u64> {
     let mut words = vec![0; n];
@@ -369,4 +371,93 @@ fn sums_and_folds_of_blocks_are_what_their_definitions_say() {
             );
         }
     }
+}
+
+/// Of one and of several strips, tiles and parts, and of sizes that fill no line.
+#[test]
+fn sums_of_rows_and_columns_are_what_their_definitions_say() {
+    let sizes = [
+        (0, 3),
+        (3, 0),
+        (1, 1),
+        (5, 9),
+        (33, 8),
+        (31, 129),
+        (129, 31),
+        (128, 256),
+        (4099, 10),
+        (9, 4100),
+    ];
+    for (rows, columns) in sizes {
+        let matrix = mixed(10, rows * columns);
+        let weights: Vec<u64> = random(11, rows).iter().map(|bits| bits >> 16).collect();
+        let mut expected = vec![Element::ZERO; columns];
+        for (at, word) in matrix.iter().enumerate() {
+            let (row, column) = (at / columns, at % columns);
+            for (exponent, sum) in expected[column].0.iter_mut().enumerate() {
+                *sum = sum.wrapping_add((weights[row] >> exponent & 1).wrapping_mul(*word));
+            }
+        }
+        for backend in backends() {
+            let found = sum_rows_with(backend, &matrix, columns, &weights);
+            assert!(found == expected, "{rows} rows of {columns}, {backend}");
+            // The same matrix by columns.
+            let block = |lines: Range<usize>, words: Range<usize>, out: &mut [u64]| {
+                for (line, out) in lines.zip(out.chunks_exact_mut(words.len())) {
+                    for (word, out) in words.clone().zip(out) {
+                        *out = matrix[word * columns + line];
+                    }
+                }
+            };
+            let found = sum_columns_with(backend, columns, &weights, block);
+            assert!(found == expected, "{columns} columns of {rows}, {backend}");
+        }
+    }
+}
+
+#[test]
+fn one_thread_sums_rows_and_columns_alike() {
+    let (rows, columns) = (5000, 300);
+    let matrix = mixed(12, rows * columns);
+    let weights: Vec<u64> = random(13, rows).iter().map(|bits| bits >> 16).collect();
+    let of = || {
+        let by_columns = sum_columns(rows, &weights[..columns], |rows, columns, out| {
+            for (row, out) in rows.zip(out.chunks_exact_mut(columns.len())) {
+                out.copy_from_slice(&matrix[row * 300..][columns.clone()]);
+            }
+        });
+        (sum_rows(&matrix, columns, &weights), by_columns)
+    };
+    let pool = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let [one, three] = [1, 3].map(|threads| pool(threads).unwrap().install(of));
+    assert!(one == three);
+}
+
+#[test]
+fn inverses_are_what_their_definition_says() {
+    for seed in 0..4 {
+        let invertible = |lane: usize| {
+            let mut element = element(900 + 8 * seed + lane as u64);
+            element.0[lane] |= 1;
+            element
+        };
+        let block = Block::of(&std::array::from_fn::<_, LANES, _>(invertible));
+        let one = Block::of_all(&Element::ONE);
+        assert_eq!(block.mul(&block.inverses()), one);
+    }
+    let member = Element::of_bits(random(14, 1)[0] >> 16 | 1);
+    let inverses = Block::of_all(&member).inverses();
+    assert_eq!(product(&inverses.lane(3), &member), Element::ONE);
+}
+
+#[test]
+#[should_panic(expected = "elements have inverses")]
+fn even_elements_have_no_inverse() {
+    let _ = Block::of_all(&Element([6; DEGREE])).inverses();
+}
+
+#[test]
+#[should_panic(expected = "a weight of each row")]
+fn a_missing_weight_of_a_row_panics() {
+    let _ = sum_rows(&[0; 6], 2, &[1, 2]);
 }

@@ -9,10 +9,10 @@
 //!
 //! The products of all rows and lanes are added up with weights, which are members of the
 //! exceptional set: a row's weight times a lane's weight. [`vertex_sums`] adds up with the rows'
-//! weights, which cost an addition of words for each bit: the sums over all 16 subsets of four rows
-//! are computed once, and serve all 48 coefficients (V. Arlazarov, E. Dinic, M. Kronrod and I.
-//! Faradžev 1970). [`Sums::of_lanes`] adds up the lanes at the end.
+//! weights, which cost an addition of words for each bit (see `subsets`). [`Sums::of_lanes`] adds
+//! up the lanes at the end.
 
+use super::subsets::{AddSubsets, TOGETHER, subsets};
 use super::{Block, DEGREE, Element, LANES};
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
@@ -34,13 +34,6 @@ pub const ROW: usize = CHUNKS * LANES;
 
 /// The number of vertices with the same first digit.
 const THIRD: usize = VERTICES / 3;
-
-/// The number of rows whose subsets share a table.
-const SUBSET: usize = 4;
-
-/// The number of rows that are processed together. The sums at a third of the vertices, 250 kB, are
-/// read and written once for these.
-const TOGETHER: usize = 32;
 
 /// The fewest rows that a thread takes: 8 blocks.
 const GRAIN: usize = 8 * TOGETHER;
@@ -319,62 +312,4 @@ fn summed(
         total.add(&sums);
     });
     total.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// For each exponent, the subset of each four rows whose weights have that coefficient.
-type Subsets = [[u8; TOGETHER / SUBSET]; DEGREE];
-
-/// Returns the subsets of each [`TOGETHER`] rows. Rows that are missing are in none.
-fn subsets(weights: &[u64]) -> Vec<Subsets> {
-    let of = |weights: &[u64]| {
-        let mut subsets = [[0; TOGETHER / SUBSET]; DEGREE];
-        for (exponent, subsets) in subsets.iter_mut().enumerate() {
-            for (row, weight) in weights.iter().enumerate() {
-                subsets[row / SUBSET] |= ((weight >> exponent & 1) as u8) << (row % SUBSET);
-            }
-        }
-        subsets
-    };
-    weights.chunks(TOGETHER).map(of).collect()
-}
-
-/// Adds to each coefficient, at each place, the words of its subset of the rows.
-struct AddSubsets<'a> {
-    sums: &'a mut [Block],
-    /// By row, then by place. The first [`TOGETHER`] rows count, or as many as there are.
-    words: &'a [Line],
-    subsets: &'a Subsets,
-}
-
-impl Kernel for AddSubsets<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self, zero: V) {
-        let places = self.sums.len();
-        let mut tables = [[Line::ZERO; 1 << SUBSET]; TOGETHER / SUBSET];
-        for (place, sums) in self.sums.iter_mut().enumerate() {
-            for (four, table) in tables.iter_mut().enumerate() {
-                let mut vectors = [zero; 1 << SUBSET];
-                for bit in 0..SUBSET {
-                    let at = (four * SUBSET + bit) * places + place;
-                    // Rows that are missing are in no subset.
-                    let words = self.words.get(at).unwrap_or(&Line::ZERO);
-                    let words = zero.load(&words.0);
-                    for without in 0..1 << bit {
-                        vectors[1 << bit | without] = vectors[without].add(words);
-                    }
-                }
-                for (words, vector) in table.iter_mut().zip(vectors) {
-                    vector.store(&mut words.0);
-                }
-            }
-            for (sum, subsets) in sums.0.iter_mut().zip(self.subsets) {
-                let mut total = zero.load(sum);
-                for (table, subset) in tables.iter().zip(subsets) {
-                    let words = &table[usize::from(*subset) % (1 << SUBSET)];
-                    total = total.add(zero.load(&words.0));
-                }
-                total.store(sum);
-            }
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! The challenges of a proof: seeds, what verifiers tell the prover of them, and what is drawn.
 
+use super::maps::Grid;
 use super::ring::{Ring, Value};
 use super::{CHUNKS, Equations, Level, Name, Purpose, Refused, VARIABLES};
 use kernels::stream::{Key, Stream};
@@ -112,11 +113,13 @@ pub(super) struct Weights<R: Ring> {
     pub(super) rows: Vec<u64>,
     pub(super) chunks: Vec<R::Element>,
     pub(super) lanes: R::Weights,
+    /// For each map, members for the rows of its outputs and for their columns.
+    pub(super) maps: Vec<[Vec<u64>; 2]>,
 }
 
 impl<R: Ring> Weights<R> {
-    /// Draws the weights of equations in this number of rows.
-    pub(super) fn draw(seeds: &[Seed; 2], rows: usize) -> Self {
+    /// Draws the weights of equations in this number of rows, and of those about maps.
+    pub(super) fn draw(seeds: &[Seed; 2], rows: usize, maps: &[Grid]) -> Self {
         let [left, right] = seeds;
         let key = Key::from_words([left[0] ^ right[0], left[1] ^ right[1]]);
         let mut stream = Stream::new(&key, "the weights of a proof");
@@ -125,6 +128,10 @@ impl<R: Ring> Weights<R> {
             chunks: chunks.into_iter().map(R::member).collect(),
             lanes: R::draw_weights(&mut stream),
             rows: R::draw(&mut stream, rows),
+            maps: maps
+                .iter()
+                .map(|grid| [grid.rows, grid.columns].map(|count| R::draw(&mut stream, count)))
+                .collect(),
         }
     }
 

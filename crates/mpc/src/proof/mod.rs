@@ -6,8 +6,10 @@
 //! > Σ_s left_s\[t\] · right_s\[t\] = c_L\[t\] + c_R\[t\],
 //!
 //! where the constants c_L and c_R are known to L and to R. The sum is over the *terms* of an
-//! equation. Equations are modulo 2^64 ([`Words`]) or modulo 2 ([`Bits`]). At most one of the three
-//! parties is corrupt. A false equation is refused except with probability 2^−42, and nobody learns
+//! equation. Equations are modulo 2^64 ([`Words`]) or modulo 2 ([`Bits`]). Those modulo 2^64 may
+//! also be about all outputs of a bilinear map ([`Product`]): Σ_s M(a_s, b_s) = c_L + c_R. Of each
+//! term, L knows one operand, at either place, and R the other. At most one of the three parties is
+//! corrupt. A false equation is refused except with probability 2^−42, and nobody learns
 //! anything but that the equations hold. This module knows no protocol: a protocol says which
 //! equations its messages ought to satisfy.
 //!
@@ -30,7 +32,7 @@
 //!    that P shares with L. The claim Σ_i u_i·q(i) = Σ weights·(c_L + c_R) is linear, so that each
 //!    verifier computes its share of the difference. At a random point r the verifiers have shares
 //!    of q(r), and L knows all A(r), R all B(r): the claim is now Σ v·y·A(r)·B(r) = q(r), with 1/32
-//!    as many terms.
+//!    as many terms. Maps join it, as below.
 //! 2. *Fold* ([`Level::Fold`]), as often as needed: the same with what is left, whose rows are
 //!    split into 4 to 16 chunks. L and P have multiplied their side by v.
 //! 3. *Blind* ([`Level::Blind`]). One block is left, an element for each lane. P and L draw a
@@ -38,6 +40,19 @@
 //!    likewise. P sends the quadratic polynomial q(Z) = Σ y·A(Z)·B(Z) at {0, 1, ∞}, shared as
 //!    before. The claim is that q(0) is what the last level left. At a random z ≠ 0, L sends A(z)
 //!    to R, with its shares of all claims. R checks them, and that Σ y·A(z)·B(z) = q(z).
+//!
+//! # Maps
+//!
+//! The outputs of a map are a grid, and each row and each column has a random member as its weight
+//! (R. Freivalds 1977). These are drawn for each map. The sum of M(a, b) with weights u_row ·
+//! v_column is an inner product ⟨A, B⟩ of elements: A is a sum over the rows of a, with weights u,
+//! and B over the columns of b, with weights v. So one equation is left of a map, Σ_s ⟨A_s, B_s⟩ =
+//! Σ u·v·(c_L + c_R). For matrices of m×k and k×n, a term takes k products instead of m·k·n.
+//!
+//! The elements of all A and all B are blocks for the first fold, behind those of the words. The
+//! lanes of blocks have weights y. So L and P divide elements of their side by the weight of the
+//! lane, which is invertible: y is drawn again if it is 0. Verifiers add their sums of u·v·c to
+//! their shares of q(r).
 //!
 //! # Challenges
 //!
@@ -60,13 +75,23 @@
 //!
 //! Let P be corrupt. L and R are honest, so they use the same challenges, unknown to P until it is
 //! told. If an equation is false by e ≠ 0, the weighted sum of errors is a polynomial of degree 3
-//! in the weights, multilinear, and not zero: it vanishes with probability at most 3/2^48. For
-//! bits, the errors of a word are the coefficients of one element, which is not zero. If a claim is
-//! false and P's shares add up to the claim, then they are not those of the true q. The difference
-//! is a polynomial of degree at most 2 in each variable, and not zero. It vanishes at the level's
-//! point with probability at most 2/2^48 for each variable, and 2/(2^48 − 1) for z. There are 5
-//! variables of words and at most 13 of folds. In all that is less than 3 + 10 + 26 + 3 = 42 times
-//! 2^−48, or 2^−42; for bits, with 2^−64 in place of 2^−48.
+//! in the weights, multilinear, and not zero: it vanishes with probability at most 3/(2^48 − 1).
+//! For bits, the errors of a word are the coefficients of one element, which is not zero. If a
+//! claim is false and P's shares add up to the claim, then they are not those of the true q. The
+//! difference is a polynomial of degree at most 2 in each variable, and not zero. It vanishes at
+//! the level's point with probability at most 2/2^48 for each variable, and 2/(2^48 − 1) for z.
+//! There are 5 variables of words and at most 13 of folds. In all that is less than 42 times 2^−48,
+//! where 3 + 10 + 26 + 2 = 41, and so less than 2^−42; for bits, with 2^−64 in place of 2^−48.
+//!
+//! Maps change none of these numbers. Let E be the weighted sum of the errors of words, and F that
+//! of the errors of maps, whose weights are drawn independently. P sends q + D in place of q, and
+//! is refused unless Σ_i u_i·D(i) = −E. Once maps have joined, the claim is false by D(r) − F. This
+//! polynomial in r is zero only if D is the constant F, so that E + F·Σ_i u_i = 0. The left-hand
+//! side is a polynomial of degree 3 in the weights, multilinear, since F has degree 2. It is not
+//! zero if an equation is false: each error has monomials of its own, u_chunk · v_row · y_lane or
+//! u_i · u_row · v_column. So it vanishes with probability at most 3/(2^48 − 1). Otherwise D(r) − F
+//! vanishes with probability at most 10/2^48. All this is as if F had been in the first claim, with
+//! the weight Σ_i u_i. A quotient by y, times R's element, times y is the product of both elements.
 //!
 //! These bounds hold over Z_2^64 because challenges come from an exceptional set. Let 2^k be the
 //! highest power of 2 that divides all coefficients of a polynomial. Divided by it, the polynomial
@@ -89,6 +114,9 @@
 //! - *P is corrupt.* It knows all that L and R know, and sees challenges. R's decision depends on
 //!   nothing else.
 //!
+//! Maps change nothing of this. Their elements enter the same masked values of q as the others,
+//! and are folded into the block that α and β blind.
+//!
 //! # What a protocol must ensure
 //!
 //! - P knows c_L + c_R. If they held a secret of others, a corrupt P could learn from R's decision
@@ -102,6 +130,12 @@
 
 mod challenges;
 mod folds;
+#[cfg(test)]
+mod map_definitions;
+#[cfg(test)]
+mod map_tests;
+mod maps;
+mod products;
 mod prover;
 pub mod ring;
 #[cfg(test)]
@@ -110,6 +144,8 @@ mod values;
 mod verifiers;
 
 pub use challenges::{Opening, Seed};
+pub use maps::{Grid, KnownMap, Map, MapEquations, MapTerm, Place};
+pub use products::Product;
 pub use prover::Prover;
 pub use ring::{Bits, Ring, Words};
 pub use verifiers::{Known, LeftVerifier, RightVerifier};
@@ -160,7 +196,9 @@ pub struct Equations<T> {
     pub count: usize,
 }
 
-/// The most rows of terms in one proof: 2 million terms of words, or 16 million of bits.
+/// The most rows of terms in one proof: 2 million terms of words, or 16 million of bits. The blocks
+/// of maps count as rows: a map adds an element for each step of its inner product and each term,
+/// and eight elements are a block.
 pub const MOST_ROWS: usize = 1 << 13;
 
 /// Returns the number of messages of the prover in a proof of these equations.
@@ -191,11 +229,18 @@ impl Level {
     }
 }
 
-/// Returns the levels of a proof about this number of rows of terms.
+/// Returns the levels of a proof about this number of rows of terms and blocks of maps.
 ///
 /// The first fold, of the most blocks, has the fewest variables, since its products are the most
 /// work; the last ones have the most, since each costs two rounds.
+///
+/// # Panics
+/// If they are more than [`MOST_ROWS`].
 fn levels(rows: usize) -> Vec<Level> {
+    assert!(
+        rows <= MOST_ROWS,
+        "at most {MOST_ROWS} rows of terms in a proof, not {rows}"
+    );
     let folds: &[u32] = match rows {
         0..=1 => &[],
         2..=0x10 => &[4],
@@ -225,7 +270,7 @@ pub enum Refused {
 /// Checks that factors are whole rows, and returns the rows of terms.
 ///
 /// # Panics
-/// If they are not, or if there are more than [`MOST_ROWS`].
+/// If they are not.
 fn rows_of<'a, R: Ring, T: 'a>(
     equations: impl IntoIterator<Item = &'a Equations<T>>,
     length: impl Fn(&T) -> usize,
@@ -242,9 +287,5 @@ fn rows_of<'a, R: Ring, T: 'a>(
         }
         rows += kind.terms.len() * (kind.count / R::ROW);
     }
-    assert!(
-        rows <= MOST_ROWS,
-        "at most {MOST_ROWS} rows of terms in a proof, not {rows}"
-    );
     rows
 }

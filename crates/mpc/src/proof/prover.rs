@@ -2,6 +2,7 @@
 
 use super::challenges::{Opening, Point, Seed, Told, Weights};
 use super::folds::{self, Side};
+use super::maps::{self, MapEquations};
 use super::ring::{Ring, Value};
 use super::values::{blinding, uniform, words};
 use super::{Equations, Level, Name, Purpose, Refused, levels, rows_of};
@@ -13,6 +14,7 @@ use kernels::stream::{Key, Stream};
 /// from the masks.
 pub struct Prover<'a, R: Ring> {
     equations: &'a [Equations<[&'a [u64]; 2]>],
+    maps: &'a [MapEquations<R::Map, [&'a [u64]; 2]>],
     /// The levels whose points are still to come, the next one last.
     levels: Vec<Level>,
     /// What is left of both sides.
@@ -37,6 +39,23 @@ impl<'a, R: Ring> Prover<'a, R> {
         equations: &'a [Equations<[&'a [u64]; 2]>],
         openings: [Opening; 2],
         name: Name,
+        keys: [&Key; 2],
+    ) -> Result<Self, Refused> {
+        Self::with_maps(equations, &[], openings, name, keys)
+    }
+
+    /// Begins a proof as [`new`](Self::new) does, which is also about maps.
+    ///
+    /// # Errors
+    /// As of `new`.
+    ///
+    /// # Panics
+    /// As `new`, or if operands have other lengths than the maps.
+    pub fn with_maps(
+        equations: &'a [Equations<[&'a [u64]; 2]>],
+        maps: &'a [MapEquations<R::Map, [&'a [u64]; 2]>],
+        openings: [Opening; 2],
+        name: Name,
         [with_left, with_right]: [&Key; 2],
     ) -> Result<Self, Refused> {
         let rows = rows_of::<R, _>(equations, |[left, right]| {
@@ -47,14 +66,17 @@ impl<'a, R: Ring> Prover<'a, R> {
             );
             left.len()
         });
-        let mut levels = levels(rows);
+        let mut levels = levels(rows + maps::blocks::<R, _>(maps.iter()));
         let [left, right] = openings;
         let told = Told::new(left, right, levels.len())?;
         let rows = equations.iter().map(|kind| kind.count / R::ROW).sum();
-        let weights = Weights::draw(&told.weights, rows);
+        let [grids, _] = [Side::Left, Side::Right]
+            .map(|side| maps::grids::<R, _>(maps.iter(), |both| both[side as usize], side));
+        let weights = Weights::draw(&told.weights, rows, &grids);
         levels.reverse();
         Ok(Self {
             equations,
+            maps,
             levels,
             sides: [Vec::new(), Vec::new()],
             told,
@@ -96,7 +118,11 @@ impl<'a, R: Ring> Prover<'a, R> {
         self.levels.pop();
         let indicators = Point::draw::<R>(seed, level).indicators();
         self.sides = match level {
-            Level::Words => [Side::Left, Side::Right].map(|side| self.folded(side, &indicators)),
+            Level::Words => [Side::Left, Side::Right].map(|side| {
+                let mut blocks = self.folded(side, &indicators);
+                blocks.extend(self.joining(side));
+                blocks
+            }),
             _ => self
                 .sides
                 .each_ref()
@@ -121,8 +147,14 @@ impl<'a, R: Ring> Prover<'a, R> {
     /// Folds all words of one side.
     fn folded(&self, side: Side, indicators: &[R::Element]) -> Vec<R::Block> {
         let equations = self.equations.iter();
-        let at = usize::from(side == Side::Right);
-        folds::of_words(equations, |both| both[at], side, &self.weights, indicators)
+        let factor = |both: &'a [&'a [u64]; 2]| both[side as usize];
+        folds::of_words(equations, factor, side, &self.weights, indicators)
+    }
+
+    /// Computes the blocks of maps of one side.
+    fn joining(&self, side: Side) -> Vec<R::Block> {
+        let operand = |both: &'a [&'a [u64]; 2]| both[side as usize];
+        maps::joining(self.maps.iter(), operand, side, &self.weights)
     }
 
     /// Returns the values of the last polynomial: of the products of what is left, which is at 0,

@@ -7,13 +7,17 @@
 //! | exceptional set | polynomials with coefficients 0 and 1 | all elements |
 //! | row | 32 chunks of 8 words | 32 chunks of one word |
 //! | lanes | 8 | 64, the bits of a word |
-//! | weight of a lane | random | X^p for bit p |
+//! | weight of a lane | random, not 0 | X^p for bit p |
+//! | maps | [`Product`] | none |
 //!
 //! Bits need no random weights of lanes: the bits of a word are coefficients of an element.
 
+use super::maps::Map;
+use super::products::Product;
 use kernels::galois::{self, Block, DEGREE, Element, blocks, words};
 use kernels::stream::Stream;
 use kernels::{binary_field, galois::LANES};
+use std::convert::Infallible;
 
 /// An element of a ring.
 pub trait Value: Copy + PartialEq {
@@ -35,7 +39,7 @@ pub trait Value: Copy + PartialEq {
 /// A ring, and sums over rows of values with weights from it.
 ///
 /// A *member* is an element of its exceptional set, given by a word.
-pub trait Ring {
+pub trait Ring: Sized {
     /// What the equations are about.
     const NAME: &'static str;
     /// The number of words of a row.
@@ -50,6 +54,8 @@ pub trait Ring {
     type Block: Copy;
     /// The weights of lanes.
     type Weights;
+    /// The bilinear maps that equations may be about.
+    type Map: Map<Self>;
     /// The block of zeros.
     const ZEROS: Self::Block;
 
@@ -136,6 +142,7 @@ impl Ring for Words {
     type Element = Element;
     type Block = Block;
     type Weights = Block;
+    type Map = Product;
     const ZEROS: Block = Block::ZERO;
 
     fn draw(stream: &mut Stream, count: usize) -> Vec<u64> {
@@ -147,8 +154,13 @@ impl Ring for Words {
     }
 
     fn draw_weights(stream: &mut Stream) -> Block {
-        let members = galois::draw(stream, LANES).into_iter();
-        Block::of(&members.map(Element::of_bits).collect::<Vec<_>>())
+        let mut members = galois::draw(stream, LANES);
+        // Maps need invertible weights. The probability of another draw is 2^-45.
+        while members.contains(&0) {
+            members = galois::draw(stream, LANES);
+        }
+        let members = members.into_iter().map(Element::of_bits);
+        Block::of(&members.collect::<Vec<_>>())
     }
 
     fn element(words: &[u64]) -> Element {
@@ -229,6 +241,7 @@ impl Ring for Bits {
     type Element = FieldElement;
     type Block = BitBlock;
     type Weights = ();
+    type Map = Infallible;
     const ZEROS: BitBlock = [0; 64];
 
     fn draw(stream: &mut Stream, count: usize) -> Vec<u64> {

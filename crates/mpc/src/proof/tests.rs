@@ -3,7 +3,7 @@ use super::*;
 use kernels::stream::{Key, Stream};
 
 /// The arithmetic of the equations.
-trait Case: Ring {
+pub(super) trait Case: Ring {
     fn product(left: u64, right: u64) -> u64;
     fn sum(left: u64, right: u64) -> u64;
     fn difference(left: u64, right: u64) -> u64;
@@ -69,13 +69,13 @@ for_both!(blindings, blind_the_right_factors);
 
 /// Equations of one kind, with everybody's part.
 #[derive(Clone)]
-struct Kind {
+pub(super) struct Kind {
     left: Vec<Vec<u64>>,
     right: Vec<Vec<u64>>,
-    constants: [Vec<u64>; 2],
+    pub(super) constants: [Vec<u64>; 2],
 }
 
-fn random(seed: u64, n: usize) -> Vec<u64> {
+pub(super) fn random(seed: u64, n: usize) -> Vec<u64> {
     let mut words = vec![0; n];
     let mut stream = Stream::new(&Key::from_words([seed, 11]), "tests");
     stream.reserve(n).fill(0, &mut words);
@@ -83,7 +83,7 @@ fn random(seed: u64, n: usize) -> Vec<u64> {
 }
 
 /// True equations about random words and the largest and smallest ones.
-fn kind<R: Case>(seed: u64, rows: usize, terms: usize) -> Kind {
+pub(super) fn kind<R: Case>(seed: u64, rows: usize, terms: usize) -> Kind {
     let count = rows * R::ROW;
     let side = |from: u64| -> Vec<Vec<u64>> {
         let term = |term: usize| {
@@ -117,35 +117,35 @@ fn kind<R: Case>(seed: u64, rows: usize, terms: usize) -> Kind {
     }
 }
 
-const NAME: Name = Name {
+pub(super) const NAME: Name = Name {
     prover: 1,
     number: 5,
 };
 
 /// The keys of the prover and the left verifier, the prover and the right one, and both verifiers.
-struct Keys([Key; 3]);
+pub(super) struct Keys(pub(super) [Key; 3]);
 
 impl Keys {
-    fn of(seed: u64) -> Self {
+    pub(super) fn of(seed: u64) -> Self {
         Self([1, 2, 3].map(|pair| Key::from_words([pair, seed])))
     }
 
-    fn of_prover(&self) -> [&Key; 2] {
+    pub(super) fn of_prover(&self) -> [&Key; 2] {
         [&self.0[0], &self.0[1]]
     }
 
-    fn of_left(&self) -> [&Key; 2] {
+    pub(super) fn of_left(&self) -> [&Key; 2] {
         [&self.0[0], &self.0[2]]
     }
 
-    fn of_right(&self) -> [&Key; 2] {
+    pub(super) fn of_right(&self) -> [&Key; 2] {
         [&self.0[1], &self.0[2]]
     }
 }
 
 /// A message on its way, as a test changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Message {
+pub(super) enum Message {
     Left,
     Prover(usize),
 }
@@ -169,9 +169,19 @@ fn run_with<R: Case>(
     let of_prover = terms(prover);
     let (of_left, of_right) = (known(verifiers, 0), known(verifiers, 1));
     let left = LeftVerifier::<R>::new(&of_left, NAME, keys.of_left());
-    let mut right = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
-    let openings = [left.opening(), right.opening()];
-    let mut prover = Prover::<R>::new(&of_prover, openings, NAME, keys.of_prover())?;
+    let right = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
+    let prover = |openings| Prover::<R>::new(&of_prover, openings, NAME, keys.of_prover());
+    converse(prover, left, right, &mut change)
+}
+
+/// Lets a prover and two verifiers send each other their messages.
+pub(super) fn converse<'a, R: Ring>(
+    prover: impl FnOnce([Opening; 2]) -> Result<Prover<'a, R>, Refused>,
+    left: LeftVerifier<'a, R>,
+    mut right: RightVerifier<'a, R>,
+    change: &mut dyn FnMut(Message, &mut Vec<u64>),
+) -> Result<(), Refused> {
+    let mut prover = prover([left.opening(), right.opening()])?;
     let mut message = prover.begin();
     let mut at = 0;
     loop {
@@ -305,7 +315,7 @@ fn refuse_messages_of_another_length<R: Case>() {
     }
 }
 
-fn known(kinds: &[Kind], side: usize) -> Vec<Known<'_>> {
+pub(super) fn known(kinds: &[Kind], side: usize) -> Vec<Known<'_>> {
     let known = kinds.iter().map(|kind| Known {
         factors: Equations {
             terms: [&kind.left, &kind.right][side]
@@ -319,7 +329,7 @@ fn known(kinds: &[Kind], side: usize) -> Vec<Known<'_>> {
     known.collect()
 }
 
-fn terms(kinds: &[Kind]) -> Vec<Equations<[&[u64]; 2]>> {
+pub(super) fn terms(kinds: &[Kind]) -> Vec<Equations<[&[u64]; 2]>> {
     let terms = kinds.iter().map(|kind| {
         let terms = kind.left.iter().zip(&kind.right);
         Equations {
@@ -494,7 +504,7 @@ fn seeds_differ() {
     words.dedup();
     assert_eq!(words.len(), count);
     // Both seeds of the weights count.
-    let rows = |seeds: [Seed; 2]| Weights::<Bits>::draw(&seeds, 1).rows[0];
+    let rows = |seeds: [Seed; 2]| Weights::<Bits>::draw(&seeds, 1, &[]).rows[0];
     let all = [[[1, 2], [3, 4]], [[1, 2], [3, 5]], [[9, 2], [3, 4]]].map(rows);
     assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
 }
@@ -506,7 +516,7 @@ fn too_many_rows_panic() {
         terms: vec![(); MOST_ROWS + 1],
         count: Words::ROW,
     }];
-    rows_of::<Words, _>(&kinds, |()| Words::ROW);
+    levels(rows_of::<Words, _>(&kinds, |()| Words::ROW));
 }
 
 #[test]

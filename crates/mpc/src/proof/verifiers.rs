@@ -2,15 +2,16 @@
 
 use super::challenges::{Opening, Point, Seed, Seeds, Weights};
 use super::folds::{self, Side};
+use super::maps::{self, KnownMap, Map};
 use super::ring::{Ring, Value};
 use super::values::{blinding, elements, sum_at_corners, uniform, words};
 use super::{Equations, Level, Name, Purpose, Refused, levels, rows_of};
 use kernels::stream::{Key, Stream};
 
 /// What a verifier knows of equations of one kind: its factors, and its constants.
-pub struct Known<'a> {
+pub struct Known<'a, E = Equations<&'a [u64]>> {
     /// The factors of the terms.
-    pub factors: Equations<&'a [u64]>,
+    pub factors: E,
     /// This verifier's summand of the right-hand sides.
     pub constants: &'a [u64],
 }
@@ -18,6 +19,8 @@ pub struct Known<'a> {
 /// The challenges of a proof, and this verifier's shares of its claims.
 struct Verifier<'a, R: Ring> {
     known: &'a [Known<'a>],
+    maps: &'a [KnownMap<'a, R::Map>],
+    side: Side,
     levels: Vec<Level>,
     seeds: Seeds,
     weights: Weights<R>,
@@ -29,18 +32,33 @@ struct Verifier<'a, R: Ring> {
 }
 
 impl<'a, R: Ring> Verifier<'a, R> {
-    fn new(known: &'a [Known<'a>], name: Name, with_other: &Key) -> Self {
+    fn new(
+        known: &'a [Known<'a>],
+        maps: &'a [KnownMap<'a, R::Map>],
+        side: Side,
+        name: Name,
+        with_other: &Key,
+    ) -> Self {
         for kind in known {
             let (constants, count) = (kind.constants.len(), kind.factors.count);
             assert_eq!(constants, count, "a constant of each equation");
         }
         let factors = known.iter().map(|kind| &kind.factors);
-        let levels = levels(rows_of::<R, _>(factors, |factor| factor.len()));
+        let rows = rows_of::<R, _>(factors, |factor| factor.len());
+        let of_maps = maps.iter().map(|map| &map.factors);
+        let levels = levels(rows + maps::blocks::<R, _>(of_maps.clone()));
+        let grids = maps::grids::<R, _>(of_maps, |operand| operand, side);
+        for (map, grid) in maps.iter().zip(&grids) {
+            let (constants, count) = (map.constants.len(), grid.rows * grid.columns);
+            assert_eq!(constants, count, "a constant of each output");
+        }
         let seeds = Seeds::draw::<R>(name, with_other, levels.len());
         let rows = known.iter().map(|kind| kind.factors.count / R::ROW).sum();
-        let weights = Weights::draw(&seeds.weights, rows);
+        let weights = Weights::draw(&seeds.weights, rows, &grids);
         Self {
             known,
+            maps,
+            side,
             levels,
             seeds,
             weights,
@@ -66,6 +84,9 @@ impl<'a, R: Ring> Verifier<'a, R> {
         };
         self.differences.push(sum.sub(&claim));
         self.claim = self.point(at).value(shares);
+        if at == 0 {
+            self.claim = self.claim.add(&self.constants_of_maps());
+        }
     }
 
     /// Returns the sum of this verifier's constants, each times its equation's weight.
@@ -81,19 +102,34 @@ impl<'a, R: Ring> Verifier<'a, R> {
         sum
     }
 
+    /// Returns the sum of this verifier's constants of maps, each times its output's weight.
+    fn constants_of_maps(&self) -> R::Element {
+        let mut sum = R::Element::ZERO;
+        for (known, [rows, columns]) in self.maps.iter().zip(&self.weights.maps) {
+            let map = &known.factors.map;
+            sum = sum.add(&map.outputs(known.constants, [rows, columns]));
+        }
+        sum
+    }
+
     fn point(&self, at: usize) -> Point<R::Element> {
         Point::draw::<R>(&self.seeds.levels[at], self.levels[at])
     }
 
     /// Folds this verifier's factors at the points of all levels, and blinds the rest.
-    fn folded(&self, side: Side, blinding: R::Block) -> R::Block {
+    fn folded(&self, blinding: R::Block) -> R::Block {
+        let (side, weights) = (self.side, &self.weights);
         let mut folded = Vec::new();
         for (at, level) in self.levels.iter().enumerate() {
             let indicators = self.point(at).indicators();
             folded = match level {
                 Level::Words => {
                     let equations = self.known.iter().map(|kind| &kind.factors);
-                    folds::of_words(equations, |factor| factor, side, &self.weights, &indicators)
+                    let mut blocks =
+                        folds::of_words(equations, |factor| factor, side, weights, &indicators);
+                    let maps = self.maps.iter().map(|map| &map.factors);
+                    blocks.extend(maps::joining(maps, |operand| operand, side, weights));
+                    blocks
                 }
                 Level::Fold(_) => R::fold_blocks(&folded, &indicators),
                 Level::Blind => {
@@ -120,9 +156,23 @@ impl<'a, R: Ring> LeftVerifier<'a, R> {
     /// # Panics
     /// If factors or constants are not whole rows, or too many.
     #[must_use]
-    pub fn new(known: &'a [Known<'a>], name: Name, [with_prover, with_right]: [&Key; 2]) -> Self {
+    pub fn new(known: &'a [Known<'a>], name: Name, keys: [&Key; 2]) -> Self {
+        Self::with_maps(known, &[], name, keys)
+    }
+
+    /// Begins to verify as [`new`](Self::new) does, also what is known of maps.
+    ///
+    /// # Panics
+    /// As `new`, or if operands or constants have other lengths than the maps.
+    #[must_use]
+    pub fn with_maps(
+        known: &'a [Known<'a>],
+        maps: &'a [KnownMap<'a, R::Map>],
+        name: Name,
+        [with_prover, with_right]: [&Key; 2],
+    ) -> Self {
         Self {
-            verifier: Verifier::new(known, name, with_right),
+            verifier: Verifier::new(known, maps, Side::Left, name, with_right),
             masks: name.stream::<R>(with_prover, Purpose::Masks),
             blindings: name.stream::<R>(with_prover, Purpose::Blinding),
         }
@@ -151,7 +201,7 @@ impl<'a, R: Ring> LeftVerifier<'a, R> {
         let blind = blinding::<R>(&mut self.blindings);
         let mut told = self.verifier.differences.clone();
         told.push(self.verifier.claim);
-        told.extend(R::lanes(&self.verifier.folded(Side::Left, blind)));
+        told.extend(R::lanes(&self.verifier.folded(blind)));
         words::<R>(&told)
     }
 }
@@ -169,9 +219,23 @@ impl<'a, R: Ring> RightVerifier<'a, R> {
     /// # Panics
     /// If factors or constants are not whole rows, or too many.
     #[must_use]
-    pub fn new(known: &'a [Known<'a>], name: Name, [with_prover, with_left]: [&Key; 2]) -> Self {
+    pub fn new(known: &'a [Known<'a>], name: Name, keys: [&Key; 2]) -> Self {
+        Self::with_maps(known, &[], name, keys)
+    }
+
+    /// Begins to verify as [`new`](Self::new) does, also what is known of maps.
+    ///
+    /// # Panics
+    /// As `new`, or if operands or constants have other lengths than the maps.
+    #[must_use]
+    pub fn with_maps(
+        known: &'a [Known<'a>],
+        maps: &'a [KnownMap<'a, R::Map>],
+        name: Name,
+        [with_prover, with_left]: [&Key; 2],
+    ) -> Self {
         Self {
-            verifier: Verifier::new(known, name, with_left),
+            verifier: Verifier::new(known, maps, Side::Right, name, with_left),
             blindings: name.stream::<R>(with_prover, Purpose::Blinding),
         }
     }
@@ -229,7 +293,7 @@ impl<'a, R: Ring> RightVerifier<'a, R> {
         let (differences, rest) = told.split_at(levels);
         let (claim, left) = (rest[0], R::block(&rest[1..]));
         let blind = blinding::<R>(&mut self.blindings);
-        let right = self.verifier.folded(Side::Right, blind);
+        let right = self.verifier.folded(blind);
         let product = R::block_sums(&[left], &[right], 0, &self.verifier.weights.lanes)[0];
         let mut is_right = product == claim.add(&self.verifier.claim);
         for (own, other) in self.verifier.differences.iter().zip(differences) {
