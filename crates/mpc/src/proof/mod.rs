@@ -80,8 +80,8 @@
 //! claim is false and P's shares add up to the claim, then they are not those of the true q. The
 //! difference is a polynomial of degree at most 2 in each variable, and not zero. It vanishes at
 //! the level's point with probability at most 2/2^48 for each variable, and 2/(2^48 − 1) for z.
-//! There are 5 variables of words and at most 13 of folds. In all that is less than 42 times 2^−48,
-//! where 3 + 10 + 26 + 2 = 41, and so less than 2^−42; for bits, with 2^−64 in place of 2^−48.
+//! There are 5 variables of words and at most 17 of folds. In all that is less than 50 times 2^−48,
+//! where 3 + 10 + 34 + 2 = 49, and so less than 2^−42; for bits, with 2^−64 in place of 2^−48.
 //!
 //! Maps change none of these numbers. Let E be the weighted sum of the errors of words, and F that
 //! of the errors of maps, whose weights are drawn independently. P sends q + D in place of q, and
@@ -196,15 +196,23 @@ pub struct Equations<T> {
     pub count: usize,
 }
 
-/// The most rows of terms in one proof: 2 million terms of words, or 16 million of bits. The blocks
-/// of maps count as rows: a map adds an element for each step of its inner product and each term,
-/// and eight elements are a block.
-pub const MOST_ROWS: usize = 1 << 13;
+/// The most rows of terms in one proof. The blocks of maps count as rows: a map adds an element for
+/// each step of its inner product and each term, and eight elements are a block.
+pub const MOST_ROWS: usize = 1 << 17;
+
+/// The rows of terms and blocks of maps that one proof is best about: 2 million terms of words, or
+/// 16 million of bits. Larger proofs cost another
+/// level, and take more memory.
+pub const ENOUGH_ROWS: usize = 1 << 13;
 
 /// Returns the number of messages of the prover in a proof of these equations.
 #[must_use]
-pub fn messages<R: Ring>(equations: &[Equations<[&[u64]; 2]>]) -> usize {
-    levels(rows_of::<R, _>(equations, |[left, _]| left.len())).len()
+pub fn messages<R: Ring>(
+    equations: &[Equations<[&[u64]; 2]>],
+    maps: &[MapEquations<R::Map, [&[u64]; 2]>],
+) -> usize {
+    let rows = rows_of::<R, _>(equations, |[left, _]| left.len());
+    levels(rows + maps::blocks::<R, _>(maps.iter())).len()
 }
 
 /// A step of a proof, with one message of the prover.
@@ -246,7 +254,8 @@ fn levels(rows: usize) -> Vec<Level> {
         2..=0x10 => &[4],
         0x11..=0x100 => &[4, 4],
         0x101..=0x800 => &[3, 4, 4],
-        _ => &[2, 3, 4, 4],
+        0x801..=0x2000 => &[2, 3, 4, 4],
+        _ => &[2, 3, 4, 4, 4],
     };
     let folds = folds.iter().map(|variables| Level::Fold(*variables));
     [Level::Words]

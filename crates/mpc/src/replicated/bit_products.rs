@@ -85,7 +85,10 @@ pub(super) fn bit_to_ring(party: &mut Replicated, bit: &Bits, out: PairMut) -> R
         party.channel.send(after, message)?;
     }
     let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
-    let factors = proven_bit_products::Factors { bit: [b0, b1], x: None };
+    let factors = proven_bit_products::Factors {
+        bit: [b0, b1],
+        x: None,
+    };
     product.exchange(
         party,
         factors,

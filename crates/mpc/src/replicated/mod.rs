@@ -37,6 +37,7 @@ mod products;
 mod proven_bit_products;
 mod proven_bits;
 mod proven_cost;
+mod proven_products;
 mod proven_sign;
 mod proven_truncation;
 mod record;
@@ -54,11 +55,11 @@ use crate::{
     Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
     Trust, Verification, keys, steps,
 };
-use verification::Verifying;
 use kernels::stream::Stream;
 use kernels::third::Thirds;
 use net::Channel;
 use std::ops::{Deref, DerefMut};
+use verification::Verifying;
 
 /// Components that a party holds: its own, and that of the next party.
 type Pair<'a> = [&'a [u64]; 2];
@@ -337,7 +338,7 @@ impl Protocol for Replicated {
 
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
         if self.verifying.is_some() {
-            return products::proven_affine(self, sum, pair_mut(out));
+            return proven_products::affine(self, sum, pair_mut(out));
         }
         products::affine(self, sum, pair_mut(out))
     }

@@ -77,77 +77,29 @@ pub(super) fn affine(party: &mut Replicated, sum: &Affine, out: PairMut) -> Resu
         .map(drop)
 }
 
-/// Computes an affine map whose messages are proven.
-pub(super) fn proven_affine(
-    party: &mut Replicated,
-    sum: &Affine,
-    [first, second]: PairMut,
-) -> Result<()> {
-    party
-        .channel
-        .begin_of(sum.name(), sum.elements(), &sum.parameters());
-    party.proven_sum(&factors(sum), sum.shift, [first, second])?;
-    // Addends are whole units of the result, so they are added after the truncation.
-    for (component, out) in [first, second].into_iter().enumerate() {
-        for addend in sum.addends {
-            addend.add_to(out, 0, component, 0);
-        }
-    }
-    Ok(())
-}
-
 impl Replicated {
-    pub(super) fn product(
-        &mut self,
-        map: &Bilinear,
-        x: Pair,
-        y: Pair,
-        out: PairMut,
-    ) -> Result<()> {
+    pub(super) fn product(&mut self, map: &Bilinear, x: Pair, y: Pair, out: PairMut) -> Result<()> {
         let n = map.lengths().2;
         self.channel.begin_of(map.name(), n, &map.parameters(None));
-        let (after, zero) = self.send_product(map, [x, y], out[0])?;
+        if self.verifying.is_some() {
+            return self.proven_products(&[(map, [x, y])], out);
+        }
+        self.send_product(map, [x, y], out[0])?;
         self.0.round()?;
+        let after = self.after();
         let theirs = self.channel.receive(after, n)?;
         out[1].copy_from_slice(&theirs);
-        self.record_product(map, [x, y], &theirs, &zero);
         self.channel.give_back(theirs);
-        self.recorded()
+        Ok(())
     }
 
-    /// Computes the sum of products and truncates it, as part of the step that is under way.
-    pub(super) fn proven_sum(
-        &mut self,
-        terms: &[Factors],
-        shift: Shift,
-        out: PairMut,
-    ) -> Result<()> {
-        let n = out[0].len();
-        let mut total = [vec![0; n], vec![0; n]];
-        let mut under_way = Vec::with_capacity(terms.len());
-        for (map, factors) in terms {
-            let mut mine = vec![0; n];
-            under_way.push(self.send_product(map, *factors, &mut mine)?);
-            Group::Additive.add(&mut total[0], &mine);
-        }
-        self.0.round()?;
-        for ((map, factors), (after, zero)) in terms.iter().zip(under_way) {
-            let theirs = self.channel.receive(after, n)?;
-            Group::Additive.add(&mut total[1], &theirs);
-            self.record_product(map, *factors, &theirs, &zero);
-            self.channel.give_back(theirs);
-        }
-        self.proven_truncation([&total[0], &total[1]], true, shift, out)
-    }
-
-    /// Computes this party's summand of a product, and sends it. Returns the party whose summand is
-    /// awaited, and the masks.
-    fn send_product(
+    /// Computes this party's summand of a product, and sends it. Returns its masks.
+    pub(super) fn send_product(
         &mut self,
         map: &Bilinear,
         [x, y]: [Pair; 2],
         first: &mut [u64],
-    ) -> Result<(usize, Masks)> {
+    ) -> Result<Masks> {
         let n = map.lengths().2;
         let zero = self.symmetric_masks(n);
         let mut message = self.channel.memory(n);
@@ -160,52 +112,9 @@ impl Replicated {
             message: &mut message,
         };
         masked_products(self.third(0), &[(map, [x, y])], 0, first, [whole]);
-        let (after, before) = (self.after(), self.before());
+        let before = self.before();
         self.channel.send(before, message)?;
-        Ok((after, zero))
-    }
-
-    /// Records the equations of a product: `theirs` is the next party's message.
-    ///
-    /// Party i proves z_i = x_i·y_i + x_i·y_{i+1} + x_{i+1}·y_i + k_{i,i+1} − k_{i−1,i}. Its left
-    /// verifier, to which the message goes, lacks the two mixed products and the first mask; its
-    /// right verifier knows that mask.
-    fn record_product(
-        &mut self,
-        map: &Bilinear,
-        [x, y]: [Pair; 2],
-        theirs: &[u64],
-        zero: &Masks,
-    ) {
-        let Some(verifying) = &mut self.0.verifying else {
-            return;
-        };
-        let n = theirs.len();
-        let [mut left, mut right] = [vec![0; n], vec![0; n]];
-        if !matches!(map, Bilinear::Elementwise { .. }) {
-            todo!("proofs about matrices")
-        }
-        blocks::for_each_packed(
-            n,
-            Rates {
-                outputs: [64; 2],
-                inputs: [64; 3],
-            },
-            [&mut left, &mut right],
-            [theirs, x[1], y[1]],
-            #[inline(always)]
-            |offset, [left, right], [theirs, x, y], [mask]| {
-                let mask = &mut mask[..theirs.len()];
-                zero.with_next.fill(offset, left);
-                zero.with_previous.fill(offset, mask);
-                for i in 0..theirs.len() {
-                    let known = theirs[i].wrapping_sub(x[i].wrapping_mul(y[i]));
-                    left[i] = left[i].wrapping_add(known);
-                    right[i] = mask[i].wrapping_neg();
-                }
-            },
-        );
-        verifying.record.words.products(x, y, [&left, &right]);
+        Ok(zero)
     }
 
     pub(super) fn truncated_product(

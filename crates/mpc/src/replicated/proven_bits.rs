@@ -112,7 +112,10 @@ impl Sums {
     /// Runs step 1 of role 0, and prepares role 2.
     pub fn open(&mut self, protocol: &mut Replicated, [first, second]: Pair) -> Result<()> {
         let layout = self.layout;
-        for (role, masks) in [(0, &self.masks[0].with_previous), (2, &self.masks[2].with_next)] {
+        for (role, masks) in [
+            (0, &self.masks[0].with_previous),
+            (2, &self.masks[2].with_next),
+        ] {
             let (range, stride) = (self.ranges[role].clone(), self.stride(role));
             if range.is_empty() {
                 continue;
@@ -129,7 +132,10 @@ impl Sums {
                 Group::Binary.add(&mut whole, &y);
                 Group::Binary.add(&mut whole[stride..], &shared);
                 let [mut product, high] = [0, 1].map(|at| layout.of_pairs(&whole, at, stride));
-                product.iter_mut().zip(high).for_each(|(low, high)| *low &= high);
+                product
+                    .iter_mut()
+                    .zip(high)
+                    .for_each(|(low, high)| *low &= high);
                 shared.extend(product);
                 Group::Binary.add(&mut shared, &rho);
                 let after = protocol.after();
@@ -166,7 +172,12 @@ impl Sums {
         let (n, width) = (self.n, self.layout.width);
         let mut parts = [(); 2].map(|()| vec![0; width * words_of(n)]);
         // Component 0 is the left half, component 1 the right one, and component 2 is zero.
-        let held = [(0, 0, &self.left), (0, 1, &self.right), (1, 0, &self.right), (2, 1, &self.left)];
+        let held = [
+            (0, 0, &self.left),
+            (0, 1, &self.right),
+            (1, 0, &self.right),
+            (2, 1, &self.left),
+        ];
         for (role, at, halves) in held {
             if let Some(half) = &halves[role] {
                 place(&mut parts[at], &half.bits, n, &self.ranges[role], width);
@@ -181,7 +192,8 @@ impl Sums {
         let left = self.left[role].as_ref();
         let left = left.map(|half| half.halves(layout, stride, left_of_carries, left_of_products));
         let right = self.right[role].as_ref();
-        let right = right.map(|half| half.halves(layout, stride, right_of_carries, right_of_products));
+        let right =
+            right.map(|half| half.halves(layout, stride, right_of_carries, right_of_products));
         match (left, right) {
             (Some(left), Some(right)) => {
                 for (left, right) in left.into_iter().zip(right) {
@@ -224,14 +236,27 @@ impl Replicated {
     /// Returns s = x0 + x1 and t = x2 mod 2^width as binary sharings.
     pub(super) fn proven_summands(&mut self, x: Pair, width: usize) -> Result<(Bits, Bits)> {
         let n = x[0].len();
-        let mut sums = self.sums(n, Layout { width, single: width, pairs: 0 });
+        let mut sums = self.sums(
+            n,
+            Layout {
+                width,
+                single: width,
+                pairs: 0,
+            },
+        );
         sums.open(self, x)?;
         self.0.round()?;
         sums.hear(self, x[0])?;
         let mut t = [(); 2].map(|()| vec![0; width * words_of(n)]);
         for (role, at) in [(2, 0), (1, 1)] {
             let range = &sums.ranges[role];
-            place(&mut t[at], &planes_of(&x[at][range.clone()], width), n, range, width);
+            place(
+                &mut t[at],
+                &planes_of(&x[at][range.clone()], width),
+                n,
+                range,
+                width,
+            );
         }
         let s = sums.sharing();
         let roles = self.roles_by_run();

@@ -66,9 +66,7 @@ pub fn of(operation: Operation) -> Cost {
             let (compared, _) = compared.with_guards(false).of_summands(3, 0);
             of_sign(n, compared) + of(Operation::BitMultiply { n })
         }
-        Operation::Sign { n, width } => {
-            of_sign(n, Compared::proved(as_size(width)))
-        }
+        Operation::Sign { n, width } => of_sign(n, Compared::proved(as_size(width))),
         Operation::EqualZero { n, width } => {
             let forms = Forms::of_zero(as_size(width));
             let spans = forms.spans() as u64;

@@ -53,7 +53,11 @@ impl Forms {
     pub fn of_carry(width: usize) -> Self {
         let (single, pairs) = ((width - 1) % 2, (width - 1) / 2);
         Self {
-            layout: Layout { width, single, pairs },
+            layout: Layout {
+                width,
+                single,
+                pairs,
+            },
             carry: true,
         }
     }
@@ -62,7 +66,11 @@ impl Forms {
     pub fn of_zero(width: usize) -> Self {
         let (single, pairs) = (width % 2, width / 2);
         Self {
-            layout: Layout { width, single, pairs },
+            layout: Layout {
+                width,
+                single,
+                pairs,
+            },
             carry: false,
         }
     }
@@ -111,7 +119,11 @@ impl Forms {
     /// Returns the factors of the forms of each kind, from t.
     fn of_t(&self, t: &[u64], stride: usize) -> Kinds {
         let [low, high] = [0, 1].map(|at| self.layout.of_pairs(t, at, stride));
-        let both: Vec<u64> = low.iter().zip(&high).map(|(low, high)| low & high).collect();
+        let both: Vec<u64> = low
+            .iter()
+            .zip(&high)
+            .map(|(low, high)| low & high)
+            .collect();
         let from = self.without_propagate() * stride;
         let single = t[..self.layout.single * stride].to_vec();
         Kinds {
@@ -314,7 +326,13 @@ impl Replicated {
         let mut differing = sums.sharing().planes(0..1).into_parts();
         for (role, at) in [(2, 0), (1, 1)] {
             let mut plane = vec![0; words_of(n)];
-            place(&mut plane, &t[role][..sums.stride(role)], n, &ranges[role], 1);
+            place(
+                &mut plane,
+                &t[role][..sums.stride(role)],
+                n,
+                &ranges[role],
+                1,
+            );
             Group::Binary.add(&mut differing[at], &plane);
         }
         let lowest = Bits::new(1, n, differing);
@@ -338,9 +356,8 @@ fn record(
         let half = forms.of_half(half.expect("a half"), stride);
         forms.halves(half, known, true, stride)
     };
-    let of_t = |message: &[u64], first: bool| {
-        forms.halves(forms.of_t(t, stride), message, first, stride)
-    };
+    let of_t =
+        |message: &[u64], first: bool| forms.halves(forms.of_t(t, stride), message, first, stride);
     let mut verify = |role, halves: Vec<Half>| {
         for half in halves {
             ledger.verify(role, half);

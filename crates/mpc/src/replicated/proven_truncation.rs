@@ -156,7 +156,10 @@ impl Replicated {
         let with_coins = |words: &[u64], role: usize, of: fn(u64, u64) -> u64| -> Vec<u64> {
             let coins = &coins[ranges[role].clone()];
             let words = words[ranges[role].clone()].iter();
-            words.zip(coins).map(|(word, coin)| of(*word, *coin)).collect()
+            words
+                .zip(coins)
+                .map(|(word, coin)| of(*word, *coin))
+                .collect()
         };
         let raised = |word: u64, coin: u64| word.wrapping_add(coin).wrapping_add(OFFSET);
         let [mut zero, mut one, mut two] = [None, None, None];
@@ -261,7 +264,11 @@ impl Replicated {
 impl Seen {
     fn record(self, record: &mut Record, f: u32) {
         let bits = f as usize;
-        let Record { words: ring, bits: field, .. } = record;
+        let Record {
+            words: ring,
+            bits: field,
+            ..
+        } = record;
         match self {
             Self::Zero { x, y, rho, q, mu } => {
                 let (left, right) = (rho.opened(&x).left(f), mu.opened(&y).right(f));
@@ -272,20 +279,39 @@ impl Seen {
                 field.verify(Role::RightVerifier, words_of(&rho, &rho.q, bits));
                 field.verify(Role::LeftVerifier, words_of(&mu, &q, bits));
             }
-            Self::One { y, mu, q, v: [v1, v2], c1, c2 } => {
+            Self::One {
+                y,
+                mu,
+                q,
+                v: [v1, v2],
+                c1,
+                c2,
+            } => {
                 let left = words_of(&mu, &q, bits);
                 field.prove([left, choice_of_selection([&v1, &v2], &c1, bits)]);
-                field.verify(Role::LeftVerifier, choice_of_selection([&v1, &v2], &c2, bits));
+                field.verify(
+                    Role::LeftVerifier,
+                    choice_of_selection([&v1, &v2], &c2, bits),
+                );
                 let halves = mu.opened(&y).right(f);
                 for half in halves.bits {
                     field.verify(Role::RightVerifier, half);
                 }
                 ring.verify(Role::RightVerifier, halves.words);
             }
-            Self::Two { x, rho, v: [v1, v2], c1, c2 } => {
+            Self::Two {
+                x,
+                rho,
+                v: [v1, v2],
+                c1,
+                c2,
+            } => {
                 let right = words_of(&rho, &rho.q, bits);
                 field.prove([choice_of_selection([&v1, &v2], &c2, bits), right]);
-                field.verify(Role::RightVerifier, choice_of_selection([&v1, &v2], &c1, bits));
+                field.verify(
+                    Role::RightVerifier,
+                    choice_of_selection([&v1, &v2], &c1, bits),
+                );
                 let halves = rho.opened(&x).left(f);
                 for half in halves.bits {
                     field.verify(Role::LeftVerifier, half);
@@ -297,7 +323,11 @@ impl Seen {
         fn words_of(small: &Small, q: &[u64], bits: usize) -> Half {
             let [first, second] = &small.a;
             let of = |words: &[u64]| -> Vec<u64> {
-                words.iter().zip(q).map(|(word, q)| word.wrapping_add(*q)).collect()
+                words
+                    .iter()
+                    .zip(q)
+                    .map(|(word, q)| word.wrapping_add(*q))
+                    .collect()
             };
             words_of_selection(q, [&of(first), &of(second)], bits)
         }
@@ -313,7 +343,10 @@ impl Opened<'_> {
         let low_planes = planes_of(self.summand, f as usize);
         let tops: Vec<u64> = self.summand.iter().map(|x| x >> 60).collect();
         let top_planes = planes_of(&tops, TOP);
-        let Sum { factors: [a, b], beta } = Sum::of(&top_planes, top, products, stride);
+        let Sum {
+            factors: [a, b],
+            beta,
+        } = Sum::of(&top_planes, top, products, stride);
         let mut bits = vec![
             left_of_carries(&low_planes, low, stride),
             left_of_carries(&top_planes, top, stride),
@@ -344,7 +377,10 @@ impl Opened<'_> {
         let (low, top, products) = self.split(f, stride);
         let low_planes = planes_of(self.summand, f as usize);
         let top_planes = planes_of(&tops_of_right(self.summand), TOP);
-        let Sum { factors: [a, b], beta } = Sum::of(&top_planes, top, products, stride);
+        let Sum {
+            factors: [a, b],
+            beta,
+        } = Sum::of(&top_planes, top, products, stride);
         let mut bits = vec![
             right_of_carries(&low_planes, low, stride),
             right_of_carries(&top_planes, top, stride),
@@ -364,7 +400,9 @@ impl Opened<'_> {
             words.factors[1].push(wrap);
             let wraps = ((y >> 63) + wrap) << (64 - f);
             let known = (y >> f).wrapping_add(carry).wrapping_sub(wraps);
-            words.constants.push(m.wrapping_sub(known.wrapping_add(constant(f))));
+            words
+                .constants
+                .push(m.wrapping_sub(known.wrapping_add(constant(f))));
         }
         Halves { bits, words }
     }
@@ -396,7 +434,10 @@ impl Sum {
             [&s2[..], &s3, &s3].concat(),
             [&s1[..], &either, &s2].concat(),
         ];
-        Self { factors, beta: [beta1, beta2] }
+        Self {
+            factors,
+            beta: [beta1, beta2],
+        }
     }
 }
 
@@ -417,7 +458,9 @@ fn opened(x: &[u64], y: &[u64], rho: &Small, f: u32) -> Small {
     // The products, one after another, since each depends on the one before.
     let mut products = vec![0; PRODUCTS * stride];
     for at in 0..PRODUCTS {
-        let Sum { factors: [a, b], .. } = Sum::of(&both, &top, &products, stride);
+        let Sum {
+            factors: [a, b], ..
+        } = Sum::of(&both, &top, &products, stride);
         let words = at * stride..(at + 1) * stride;
         for i in words {
             products[i] = a[i] & b[i];
@@ -427,12 +470,17 @@ fn opened(x: &[u64], y: &[u64], rho: &Small, f: u32) -> Small {
     let (carry, wrap) = (last(&low, stride), last(&top, stride));
     let m = (0..x.len()).map(|i| {
         let wraps = ((y[i] >> 63) + bit_at(wrap, i)) << (64 - f);
-        let sum = (x[i] >> f).wrapping_add(y[i] >> f).wrapping_add(bit_at(carry, i));
-        sum.wrapping_sub(wraps).wrapping_add(constant(f)).wrapping_sub(rho.m[i])
+        let sum = (x[i] >> f)
+            .wrapping_add(y[i] >> f)
+            .wrapping_add(bit_at(carry, i));
+        sum.wrapping_sub(wraps)
+            .wrapping_add(constant(f))
+            .wrapping_sub(rho.m[i])
     });
     let a = [0, 1].map(|j| {
         let all = rho.a[j].iter().enumerate();
-        all.map(|(i, rho)| bit_at(&beta[j], i).wrapping_sub(*rho) & low_bits(f)).collect()
+        all.map(|(i, rho)| bit_at(&beta[j], i).wrapping_sub(*rho) & low_bits(f))
+            .collect()
     });
     Small {
         m: m.collect(),

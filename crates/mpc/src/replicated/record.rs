@@ -9,7 +9,11 @@
 
 use super::Pair;
 use super::relations::Half;
-use crate::proof::{Equations, Known, MOST_ROWS};
+use crate::Bilinear;
+use crate::proof::{
+    ENOUGH_ROWS, Equations, Known, KnownMap, MapEquations, MapTerm, Place, Product,
+};
+use kernels::matrix::Layout;
 use std::iter;
 use std::ops::Range;
 
@@ -25,8 +29,14 @@ type Factors = Vec<Vec<u64>>;
 /// The kinds of equations: of products, and of 1, 2 and 3 terms.
 const KINDS: usize = 1 + MOST_TERMS;
 
-/// The words of one proof, for each kind of equations.
-pub(super) type Part = [Range<usize>; KINDS];
+/// What one proof is about: the words of each kind of equations, and the maps.
+pub(super) struct Part {
+    kinds: [Range<usize>; KINDS],
+    maps: Range<usize>,
+}
+
+/// The length of the longest inner product that a map has, unless it is a convolution's.
+pub(super) const LONGEST: usize = 1 << 16;
 
 /// The role of a party in the proof of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +52,21 @@ pub(super) struct Ledger {
     products: Products,
     /// The others, by their number of terms.
     others: [Others; MOST_TERMS],
+    /// Those of sums of products.
+    maps: Vec<Mapped>,
+}
+
+/// Equations of the outputs of a map, z = M(x, y), as of [`Products`].
+struct Mapped {
+    map: Product,
+    products: Products,
+}
+
+impl Mapped {
+    /// Returns the blocks that it adds to a proof.
+    fn blocks(&self) -> usize {
+        (TERMS * self.map.elements()).div_ceil(8)
+    }
 }
 
 /// Equations of products, z = x·y. Each party sends the same function of what it holds, and so its
@@ -112,7 +137,12 @@ impl Ledger {
     fn lists(&self) -> impl Iterator<Item = &Vec<u64>> {
         let Products { x, y, constants } = &self.products;
         let products = x.iter().chain(y).chain(constants);
-        products.chain(self.others.iter().flat_map(Others::lists))
+        let maps = self.maps.iter().flat_map(|mapped| {
+            let Products { x, y, constants } = &mapped.products;
+            x.iter().chain(y).chain(constants)
+        });
+        let others = self.others.iter().flat_map(Others::lists);
+        products.chain(others).chain(maps)
     }
 
     /// Records products: the components of both factors that this party holds, and its constants as
@@ -127,6 +157,39 @@ impl Ledger {
             for (all, more) in list.iter_mut().zip(more) {
                 all.extend_from_slice(more);
             }
+        }
+    }
+
+    /// Records a map as [`products`](Self::products) records products. A batch is split into
+    /// products that one proof has room for.
+    pub fn map(&mut self, map: &Bilinear, x: Pair, y: Pair, constants: Pair) {
+        let (batch, sizes, layout) = match *map {
+            Bilinear::Matrix { batch, m, k, n } => (batch, [m, k, n], Layout::Straight),
+            Bilinear::ByTransposed { batch, m, k, n } => (batch, [m, k, n], Layout::Transposed),
+            Bilinear::Convolution(shape) => {
+                let map = Product::Convolution(shape);
+                return self.maps.push(Mapped::new(map, x, y, constants));
+            }
+            Bilinear::Elementwise { .. } => return self.products(x, y, constants),
+        };
+        let [m, k, n] = sizes;
+        let at_once = (LONGEST / k.max(1)).max(1);
+        for from in (0..batch).step_by(at_once) {
+            let batch = at_once.min(batch - from);
+            let of = |words: &[u64], size: usize| words[from * size..][..batch * size].to_vec();
+            let map = Product::Matrices {
+                batch,
+                sizes,
+                layout,
+            };
+            self.maps.push(Mapped {
+                map,
+                products: Products {
+                    x: x.map(|x| of(x, m * k)),
+                    y: y.map(|y| of(y, k * n)),
+                    constants: constants.map(|constants| of(constants, m * n)),
+                },
+            });
         }
     }
 
@@ -161,14 +224,24 @@ impl Ledger {
     /// Splits the equations of which this party has a role into parts that one proof has room for,
     /// in rows of `row` words.
     pub fn parts(&self, role: Role, row: usize) -> Vec<Part> {
-        let mut rest: Part = std::array::from_fn(|kind| match kind {
+        let mut rest: [Range<usize>; KINDS] = std::array::from_fn(|kind| match kind {
             0 => 0..self.products.x[0].len(),
             terms => 0..self.others[terms - 1].count(role),
         });
+        let mut maps = 0..self.maps.len();
         let mut parts = Vec::new();
-        while rest.iter().any(|range| !range.is_empty()) {
-            let mut room = MOST_ROWS;
-            let part = std::array::from_fn(|kind| {
+        while rest.iter().chain([&maps]).any(|range| !range.is_empty()) {
+            let mut room = ENOUGH_ROWS;
+            let first = maps.start;
+            while let Some(map) = self.maps[maps.clone()].first() {
+                let blocks = map.blocks();
+                if blocks > room && maps.start > first {
+                    break;
+                }
+                room = room.saturating_sub(blocks);
+                maps.start += 1;
+            }
+            let kinds = std::array::from_fn(|kind| {
                 let terms = if kind == 0 { TERMS } else { kind };
                 let range = &mut rest[kind];
                 let taken = range.start..range.end.min(range.start + room / terms * row);
@@ -176,25 +249,30 @@ impl Ledger {
                 range.start = taken.end;
                 taken
             });
-            parts.push(part);
+            let maps = first..maps.start;
+            parts.push(Part { kinds, maps });
         }
         parts
     }
 
     /// Returns what this party proves of a part.
     pub fn proved(&self, part: &Part) -> Vec<Equations<[&[u64]; 2]>> {
-        let [products, others @ ..] = part;
+        let [products, others @ ..] = &part.kinds;
         let Products { x, y, .. } = &self.products;
         let terms = [[&x[0], &y[1]], [&y[0], &x[1]]];
         let of_products = Equations {
-            terms: terms.map(|term| term.map(|factor| &factor[products.clone()])).into(),
+            terms: terms
+                .map(|term| term.map(|factor| &factor[products.clone()]))
+                .into(),
             count: products.len(),
         };
         let of_others = self.others.iter().zip(others).map(|(kind, range)| {
             let [left, right] = &kind.own;
             let terms = left.iter().zip(right);
             Equations {
-                terms: terms.map(|(left, right)| [&left[range.clone()], &right[range.clone()]]).collect(),
+                terms: terms
+                    .map(|(left, right)| [&left[range.clone()], &right[range.clone()]])
+                    .collect(),
                 count: range.len(),
             }
         });
@@ -204,13 +282,8 @@ impl Ledger {
 
     /// Returns what a verifier knows of a part.
     pub fn known(&self, role: Role, part: &Part) -> Vec<Known<'_>> {
-        let [products, others @ ..] = part;
-        let Products { x, y, constants } = &self.products;
-        let (own, constants) = match role {
-            Role::LeftVerifier => ([&x[1], &y[1]], &constants[0]),
-            Role::RightVerifier => ([&y[0], &x[0]], &constants[1]),
-            Role::Prover => unreachable!("a verifier"),
-        };
+        let [products, others @ ..] = &part.kinds;
+        let (own, constants) = self.products.known(role);
         let of_products = known(own, constants, products);
         let of_others = self.others.iter().zip(others).map(|(kind, range)| {
             let half = kind.half(role);
@@ -221,15 +294,87 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// Returns what this party proves of the maps of a part.
+    pub fn proved_maps(&self, part: &Part) -> Vec<MapEquations<Product, [&[u64]; 2]>> {
+        let maps = self.maps[part.maps.clone()].iter();
+        let proved = maps.map(|Mapped { map, products }| {
+            let Products { x, y, .. } = products;
+            let factors = [[&x[0][..], &y[1]], [&y[0], &x[1]]];
+            equations(*map, factors)
+        });
+        proved.collect()
+    }
+
+    /// Returns what a verifier knows of the maps of a part.
+    pub fn known_maps(&self, role: Role, part: &Part) -> Vec<KnownMap<'_, Product>> {
+        let maps = self.maps[part.maps.clone()].iter();
+        let known = maps.map(|Mapped { map, products }| {
+            let (own, constants) = products.known(role);
+            Known {
+                factors: equations(*map, own.map(Vec::as_slice)),
+                constants,
+            }
+        });
+        known.collect()
+    }
+}
+
+/// Returns equations of a map. Of the prover's first term, its left verifier knows x, and of the
+/// second one, y.
+fn equations<T>(map: Product, factors: [T; TERMS]) -> MapEquations<Product, T> {
+    let [first, second] = factors;
+    let terms = [(Place::First, first), (Place::Second, second)];
+    let terms = terms.map(|(left, factors)| MapTerm { left, factors });
+    MapEquations {
+        map,
+        terms: terms.into(),
+    }
+}
+
+impl Mapped {
+    fn new(map: Product, x: Pair, y: Pair, constants: Pair) -> Self {
+        let owned = |pair: Pair| pair.map(<[u64]>::to_vec);
+        Self {
+            map,
+            products: Products {
+                x: owned(x),
+                y: owned(y),
+                constants: owned(constants),
+            },
+        }
+    }
+}
+
+impl Products {
+    /// Returns the factors and constants that a verifier knows.
+    fn known(&self, role: Role) -> ([&Vec<u64>; TERMS], &Vec<u64>) {
+        let Self { x, y, constants } = self;
+        match role {
+            Role::LeftVerifier => ([&x[1], &y[1]], &constants[0]),
+            Role::RightVerifier => ([&y[0], &x[0]], &constants[1]),
+            Role::Prover => unreachable!("a verifier"),
+        }
+    }
+}
+
 impl Others {
     fn lists(&self) -> Vec<&Vec<u64>> {
-        let Self { own: [a, b], left, right } = self;
+        let Self {
+            own: [a, b],
+            left,
+            right,
+        } = self;
         let factors = [a, b, &left.factors, &right.factors].into_iter().flatten();
         factors.chain([&left.constants, &right.constants]).collect()
     }
 
     fn lists_mut(&mut self) -> Vec<&mut Vec<u64>> {
-        let Self { own: [a, b], left, right } = self;
+        let Self {
+            own: [a, b],
+            left,
+            right,
+        } = self;
         let factors = [a, b, &mut left.factors, &mut right.factors];
         let constants = [&mut left.constants, &mut right.constants];
         factors.into_iter().flatten().chain(constants).collect()

@@ -96,7 +96,10 @@ pub(super) fn words_of_selection(q: &[u64], selected: Pair, bits: usize) -> Half
     let base = planes_of(q, bits);
     let factors = selected.map(|words| {
         let mut planes = planes_of(words, bits);
-        planes.iter_mut().zip(&base).for_each(|(bit, base)| *bit ^= base);
+        planes
+            .iter_mut()
+            .zip(&base)
+            .for_each(|(bit, base)| *bit ^= base);
         planes
     });
     Half {
@@ -117,7 +120,10 @@ pub(super) fn choice_of_selection(chosen: Pair, result: &[u64], bits: usize) -> 
 pub(super) fn left_of_choice(zero: &[u64], one: &[u64], bit: &[u64], bits: usize) -> Half {
     let base = planes_of(zero, bits);
     let mut differing = planes_of(one, bits);
-    differing.iter_mut().zip(&base).for_each(|(bit, base)| *bit ^= base);
+    differing
+        .iter_mut()
+        .zip(&base)
+        .for_each(|(bit, base)| *bit ^= base);
     let bit = bit.repeat(bits);
     Half {
         constants: combined(&base, &differing, &bit, |base, differing, bit| {

@@ -29,11 +29,12 @@ use super::Replicated;
 use super::inputs::HASH;
 use super::record::{Ledger, Record, Role};
 use crate::proof::{
-    Bits, Equations, Known, LeftVerifier, Name, Opening, Prover, Refused, RightVerifier, Ring,
-    Seed, Words, messages,
+    Bits, Equations, Known, KnownMap, LeftVerifier, MapEquations, Name, Opening, Product, Prover,
+    Refused, RightVerifier, Ring, Seed, Words, messages,
 };
 use crate::{Result, Verification};
 use kernels::stream::Key;
+use std::convert::Infallible;
 use std::time::Instant;
 
 /// The most words that a record holds, unless a single operation records more.
@@ -143,19 +144,48 @@ impl<R: Ring> Right for RightVerifier<'_, R> {
     }
 }
 
+/// What a party has of one proof: equations of words or bits, and of maps.
+type Proved<'r, M> = (
+    Vec<Equations<[&'r [u64]; 2]>>,
+    Vec<MapEquations<M, [&'r [u64]; 2]>>,
+);
+type Judged<'r, M> = (Vec<Known<'r>>, Vec<KnownMap<'r, M>>);
+
 /// What a party has of the proofs of one verification, in one ring. Each entry is one proof.
-struct Share<'r> {
-    proved: Vec<Vec<Equations<[&'r [u64]; 2]>>>,
-    left: Vec<Vec<Known<'r>>>,
-    right: Vec<Vec<Known<'r>>>,
+struct Share<'r, M> {
+    proved: Vec<Proved<'r, M>>,
+    left: Vec<Judged<'r, M>>,
+    right: Vec<Judged<'r, M>>,
 }
 
-impl<'r> Share<'r> {
-    fn of<R: Ring>(ledger: &'r Ledger) -> Self {
-        let parts = |role| ledger.parts(role, R::ROW).into_iter();
-        let known = |role| parts(role).map(|part| ledger.known(role, &part)).collect();
+impl<'r> Share<'r, Product> {
+    fn of_words(ledger: &'r Ledger) -> Self {
+        let parts = |role| ledger.parts(role, Words::ROW).into_iter();
+        let known = |role| {
+            let known = |part| (ledger.known(role, &part), ledger.known_maps(role, &part));
+            parts(role).map(known).collect()
+        };
         Self {
-            proved: parts(Role::Prover).map(|part| ledger.proved(&part)).collect(),
+            proved: parts(Role::Prover)
+                .map(|part| (ledger.proved(&part), ledger.proved_maps(&part)))
+                .collect(),
+            left: known(Role::LeftVerifier),
+            right: known(Role::RightVerifier),
+        }
+    }
+}
+
+impl<'r> Share<'r, Infallible> {
+    fn of_bits(ledger: &'r Ledger) -> Self {
+        let parts = |role| ledger.parts(role, Bits::ROW).into_iter();
+        let known = |role| {
+            let known = |part| (ledger.known(role, &part), Vec::new());
+            parts(role).map(known).collect()
+        };
+        Self {
+            proved: parts(Role::Prover)
+                .map(|part| (ledger.proved(&part), Vec::new()))
+                .collect(),
             left: known(Role::LeftVerifier),
             right: known(Role::RightVerifier),
         }
@@ -183,38 +213,43 @@ impl Seat {
 
     fn left<'s, R: Ring + 's>(
         &self,
-        share: &'s Share<'s>,
+        share: &'s Share<'s, R::Map>,
     ) -> impl Iterator<Item = Box<dyn Left + 's>> + use<'_, 's, R> {
         let all = share.left.iter().enumerate();
-        all.map(|(at, known)| -> Box<dyn Left> {
+        all.map(|(at, (known, maps))| -> Box<dyn Left> {
             let keys = [&self.with_after, &self.with_before];
-            Box::new(LeftVerifier::<R>::new(known, self.name(self.after, at), keys))
+            let name = self.name(self.after, at);
+            Box::new(LeftVerifier::<R>::with_maps(known, maps, name, keys))
         })
     }
 
     fn right<'s, R: Ring + 's>(
         &self,
-        share: &'s Share<'s>,
+        share: &'s Share<'s, R::Map>,
     ) -> impl Iterator<Item = Box<dyn Right + 's>> + use<'_, 's, R> {
         let all = share.right.iter().enumerate();
-        all.map(|(at, known)| -> Box<dyn Right> {
+        all.map(|(at, (known, maps))| -> Box<dyn Right> {
             let keys = [&self.with_before, &self.with_after];
-            Box::new(RightVerifier::<R>::new(known, self.name(self.before, at), keys))
+            let name = self.name(self.before, at);
+            Box::new(RightVerifier::<R>::with_maps(known, maps, name, keys))
         })
     }
 
     /// Begins proofs with what the verifiers told.
     fn provers<'s, R: Ring + 's>(
         &self,
-        share: &'s Share<'s>,
+        share: &'s Share<'s, R::Map>,
         openings: &mut impl Iterator<Item = [Opening; 2]>,
     ) -> Checked<Vec<Box<dyn Proving + 's>>> {
         let all = share.proved.iter().zip(openings).enumerate();
-        all.map(|(at, (equations, openings))| -> Checked<Box<dyn Proving>> {
-            let keys = [&self.with_before, &self.with_after];
-            let name = self.name(self.me, at);
-            Ok(Box::new(Prover::<R>::new(equations, openings, name, keys)?))
-        })
+        all.map(
+            |(at, ((equations, maps), openings))| -> Checked<Box<dyn Proving>> {
+                let keys = [&self.with_before, &self.with_after];
+                let name = self.name(self.me, at);
+                let prover = Prover::<R>::with_maps(equations, maps, openings, name, keys)?;
+                Ok(Box::new(prover))
+            },
+        )
         .collect()
     }
 }
@@ -272,14 +307,24 @@ impl Replicated {
     fn exchange(&mut self, record: &mut Record, number: u64) -> Result<bool> {
         record.words.fill_up(Words::ROW);
         record.bits.fill_up(Bits::ROW);
-        let (words, bits) = (Share::of::<Words>(&record.words), Share::of::<Bits>(&record.bits));
+        let (words, bits) = (Share::of_words(&record.words), Share::of_bits(&record.bits));
         let (after, before) = (self.after(), self.before());
         let seat = self.seat(number);
-        let left: Vec<_> = seat.left::<Words>(&words).chain(seat.left::<Bits>(&bits)).collect();
+        let left: Vec<_> = seat
+            .left::<Words>(&words)
+            .chain(seat.left::<Bits>(&bits))
+            .collect();
         let right = seat.right::<Words>(&words).chain(seat.right::<Bits>(&bits));
         let mut right: Vec<_> = right.collect();
-        let own = words.proved.iter().map(|equations| messages::<Words>(equations));
-        let own = own.chain(bits.proved.iter().map(|equations| messages::<Bits>(equations)));
+        let own = words
+            .proved
+            .iter()
+            .map(|(all, maps)| messages::<Words>(all, maps));
+        let own = own.chain(
+            bits.proved
+                .iter()
+                .map(|(all, maps)| messages::<Bits>(all, maps)),
+        );
         let own: Vec<usize> = own.collect();
         let others = left.iter().map(|proof| proof.messages());
         let others = others.chain(right.iter().map(|proof| proof.messages()));
@@ -294,10 +339,12 @@ impl Replicated {
         let of_right = self.hear(after, own.iter().map(|_| opening_words(1)))?;
         let openings = of_left.iter().zip(&of_right);
         let mut openings = openings.map(|(left, right)| [decoded(left), decoded(right)]);
-        let provers = seat.provers::<Words>(&words, &mut openings).and_then(|mut provers| {
-            provers.extend(seat.provers::<Bits>(&bits, &mut openings)?);
-            Ok(provers)
-        });
+        let provers = seat
+            .provers::<Words>(&words, &mut openings)
+            .and_then(|mut provers| {
+                provers.extend(seat.provers::<Bits>(&bits, &mut openings)?);
+                Ok(provers)
+            });
         let Ok(mut provers) = provers else {
             return Ok(false);
         };
@@ -312,10 +359,14 @@ impl Replicated {
                 self.tell(before, left.into_iter().flat_map(Left::finish).collect())?;
             }
             self.turn()?;
-            let lengths: Vec<usize> = right.iter().map(|proof| proof.expects().unwrap_or(0)).collect();
+            let lengths: Vec<usize> = right
+                .iter()
+                .map(|proof| proof.expects().unwrap_or(0))
+                .collect();
             let heard = self.hear(before, lengths.into_iter())?;
             if turn == 0 {
-                let lengths: Vec<usize> = right.iter().map(|proof| proof.expects_of_left()).collect();
+                let lengths: Vec<usize> =
+                    right.iter().map(|proof| proof.expects_of_left()).collect();
                 of_left = self.hear(after, lengths.into_iter())?;
             }
             let mut seeds = Vec::new();
@@ -333,7 +384,11 @@ impl Replicated {
             self.tell(before, seeds)?;
             self.turn()?;
             let running = |messages: &usize| *messages > turn + 1;
-            let seeds = self.hear(after, own.iter().map(|messages| 2 * usize::from(running(messages))))?;
+            let seeds = self.hear(
+                after,
+                own.iter()
+                    .map(|messages| 2 * usize::from(running(messages))),
+            )?;
             told = Vec::new();
             for (proof, seed) in provers.iter_mut().zip(&seeds) {
                 if let [first, second] = seed[..] {

@@ -136,7 +136,9 @@ fn shared(p: &mut dyn Protocol, n: usize) -> Result<Shared> {
 
 fn bits(p: &mut dyn Protocol, n: usize, width: usize) -> Result<Bits> {
     let words = width * n.div_ceil(64);
-    let planes: Vec<u64> = (1..=words as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let planes: Vec<u64> = (1..=words as u64)
+        .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .collect();
     let mine = (p.party() == 2).then_some(&planes[..]);
     p.share_bits(2, mine, width, n)
 }
@@ -151,12 +153,19 @@ fn product(
     let mut z = zeros(p, n);
     let (x, y) = (parts(x), parts(y));
     let map = Bilinear::Elementwise { n };
-    p.bilinear(&map, Operand::once(&x), Operand::once(&y), shift, &mut parts_mut(&mut z))?;
+    p.bilinear(
+        &map,
+        Operand::once(&x),
+        Operand::once(&y),
+        shift,
+        &mut parts_mut(&mut z),
+    )?;
     Ok(z)
 }
 
 fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {
-    Ok(p.reveal(&parts(x), Recipient::All)?.expect("all receive it"))
+    Ok(p.reveal(&parts(x), Recipient::All)?
+        .expect("all receive it"))
 }
 
 fn opened_bits(p: &mut dyn Protocol, x: &Bits) -> Result<Vec<u64>> {

@@ -150,9 +150,9 @@ fn tampered(every: usize) -> [usize; 2] {
                     for (party, found) in found.iter().enumerate() {
                         let is_honest = party != message.sender;
                         stopped |= is_honest && found.is_err();
-                        let wrong = found.as_ref().is_ok_and(|found| {
-                            !is_right(found, &honest[party], program.tolerance)
-                        });
+                        let wrong = found
+                            .as_ref()
+                            .is_ok_and(|found| !is_right(found, &honest[party], program.tolerance));
                         assert!(
                             !is_honest || !wrong,
                             "{} of {n}: party {party} accepts what party {} sent in \"{}\": {}",
@@ -184,7 +184,10 @@ fn tampered(every: usize) -> [usize; 2] {
 fn no_change_is_missed() {
     let [cases, harmless] = tampered(17);
     println!("{cases} cases, {harmless} harmless");
-    assert!(harmless * 20 < cases, "{harmless} of {cases} changes did nothing");
+    assert!(
+        harmless * 20 < cases,
+        "{harmless} of {cases} changes did nothing"
+    );
 }
 
 #[test]

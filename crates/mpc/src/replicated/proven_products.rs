@@ -1,0 +1,175 @@
+//! Products and all other bilinear maps, if their messages are proven ([`crate::proof`]).
+//!
+//! Party i sends z_i = M(x_i, y_i) + M(x_i, y_{i+1}) + M(x_{i+1}, y_i) + k_{i,i+1} − k_{i−1,i} to
+//! party i − 1, as without proofs ([`super::products`]). Of this, its left verifier, party i − 1,
+//! lacks the two mixed products and the first mask; its right verifier knows that mask. So the two
+//! mixed products are the terms of an equation for each output.
+//!
+//! The summands of several maps are sent apart, in one round. So are the pieces of an inner product
+//! that is too long for one proof.
+//!
+//! A truncation follows in rounds of its own ([`super::proven_truncation`]). Each summand was just
+//! masked, so the sharing is uniform.
+
+use super::products::{Factors, factors};
+use super::record::LONGEST;
+use super::roles::Masks;
+use super::{Pair, PairMut, Replicated};
+use crate::blocks;
+use crate::group::Group;
+use crate::{Affine, Bilinear, Result, Shift};
+use kernels::parallel::Rates;
+
+/// A map with copies of the factors of a piece of its inner products.
+type Piece = (Bilinear, [[Vec<u64>; 2]; 2]);
+
+/// Computes an affine map.
+pub(super) fn affine(party: &mut Replicated, sum: &Affine, [first, second]: PairMut) -> Result<()> {
+    party
+        .channel
+        .begin_of(sum.name(), sum.elements(), &sum.parameters());
+    party.proven_sum(&factors(sum), sum.shift, [first, second])?;
+    // Addends are whole units of the result, so they are added after the truncation.
+    for (component, out) in [first, second].into_iter().enumerate() {
+        for addend in sum.addends {
+            addend.add_to(out, 0, component, 0);
+        }
+    }
+    Ok(())
+}
+
+impl Replicated {
+    /// Computes the sum of products and truncates it, as part of the step that is under way.
+    pub(super) fn proven_sum(
+        &mut self,
+        terms: &[Factors],
+        shift: Shift,
+        out: PairMut,
+    ) -> Result<()> {
+        let n = out[0].len();
+        let mut total = [vec![0; n], vec![0; n]];
+        self.proven_products(terms, total.each_mut().map(Vec::as_mut_slice))?;
+        self.proven_truncation([&total[0], &total[1]], true, shift, out)
+    }
+
+    /// Computes the sum of products, as part of the step that is under way.
+    pub(super) fn proven_products(
+        &mut self,
+        terms: &[Factors],
+        [first, second]: PairMut,
+    ) -> Result<()> {
+        let pieces: Vec<Vec<Piece>> = terms.iter().map(pieces).collect();
+        let mut maps = Vec::with_capacity(terms.len());
+        for (term, pieces) in terms.iter().zip(&pieces) {
+            if pieces.is_empty() {
+                maps.push(*term);
+            }
+            maps.extend(
+                pieces
+                    .iter()
+                    .map(|(map, [[x0, x1], [y0, y1]])| -> Factors { (map, [[x0, x1], [y0, y1]]) }),
+            );
+        }
+        let n = first.len();
+        let mut masks = Vec::with_capacity(maps.len());
+        for (at, (map, factors)) in maps.iter().enumerate() {
+            if at == 0 {
+                masks.push(self.send_product(map, *factors, first)?);
+                continue;
+            }
+            let mut more = vec![0; n];
+            masks.push(self.send_product(map, *factors, &mut more)?);
+            Group::Additive.add(first, &more);
+        }
+        self.0.round()?;
+        let after = self.after();
+        for (at, ((map, factors), zero)) in maps.iter().zip(masks).enumerate() {
+            let theirs = self.channel.receive(after, n)?;
+            match at {
+                0 => second.copy_from_slice(&theirs),
+                _ => Group::Additive.add(second, &theirs),
+            }
+            self.record_product(map, *factors, &theirs, &zero);
+            self.channel.give_back(theirs);
+        }
+        self.recorded()
+    }
+
+    /// Records the equations of a product. `theirs` is the next party's message.
+    fn record_product(&mut self, map: &Bilinear, [x, y]: [Pair; 2], theirs: &[u64], zero: &Masks) {
+        let Some(verifying) = &mut self.0.verifying else {
+            return;
+        };
+        let n = theirs.len();
+        let [mut left, mut right] = [vec![0; n], vec![0; n]];
+        map.evaluate(&mut left, &[(x[1], y[1])]);
+        let rates = Rates {
+            outputs: [64; 2],
+            inputs: [64],
+        };
+        blocks::for_each_packed(
+            n,
+            rates,
+            [&mut left, &mut right],
+            [theirs],
+            #[inline(always)]
+            |offset, [left, right], [theirs], [mask]| {
+                let mask = &mut mask[..theirs.len()];
+                zero.with_next.fill(offset, mask);
+                zero.with_previous.fill(offset, right);
+                for i in 0..theirs.len() {
+                    left[i] = theirs[i].wrapping_sub(left[i]).wrapping_add(mask[i]);
+                    right[i] = right[i].wrapping_neg();
+                }
+            },
+        );
+        verifying.record.words.map(map, x, y, [&left, &right]);
+    }
+}
+
+/// Splits the inner products of matrices if they are too long. Returns nothing if they are not.
+fn pieces((map, [x, y]): &Factors) -> Vec<Piece> {
+    let (Bilinear::Matrix { batch, m, k, n } | Bilinear::ByTransposed { batch, m, k, n }) = **map
+    else {
+        return Vec::new();
+    };
+    if k <= LONGEST {
+        return Vec::new();
+    }
+    // Of rows of a number of words, the words of a piece.
+    let cut = |words: &[u64], row: usize, from: usize, count: usize| -> Vec<u64> {
+        let rows = words.chunks_exact(row);
+        rows.flat_map(|row| &row[from..from + count])
+            .copied()
+            .collect()
+    };
+    let piece = |from: usize| {
+        let k_of_piece = LONGEST.min(k - from);
+        let (of_piece, row, size) = match **map {
+            Bilinear::Matrix { .. } => (
+                Bilinear::Matrix {
+                    batch,
+                    m,
+                    k: k_of_piece,
+                    n,
+                },
+                k * n,
+                n,
+            ),
+            _ => (
+                Bilinear::ByTransposed {
+                    batch,
+                    m,
+                    k: k_of_piece,
+                    n,
+                },
+                k,
+                1,
+            ),
+        };
+        let x = x.map(|x| cut(x, k, from, k_of_piece));
+        let y = y.map(|y| cut(y, row, from * size, k_of_piece * size));
+        (of_piece, [x, y])
+    };
+    (0..k).step_by(LONGEST).map(piece).collect()
+}
