@@ -417,28 +417,6 @@ impl Channel {
         Ok(sent)
     }
 
-    /// Ends the mesh because one of the two other parties cheated between two steps. For three
-    /// parties.
-    #[must_use]
-    pub fn cheated(&self, first: &str, last: &str) -> Error {
-        let me = self.party();
-        let mut suspects = [(me + 1) % 3, (me + 2) % 3];
-        suspects.sort_unstable();
-        self.shared.fail(Error::Cheating {
-            suspects,
-            first: first.to_owned(),
-            last: last.to_owned(),
-        })
-    }
-
-    /// Ends the run for every party, because `party` sent something impossible. Returns the error
-    /// that counts.
-    #[must_use]
-    pub fn accuse(&self, party: usize, fault: impl Into<PeerFault>) -> Error {
-        self.shared
-            .fail(self.shared.blame(party, &self.step, fault))
-    }
-
     /// Receives the next message of a party, which must belong to the current step and have `words`
     /// words.
     ///
