@@ -262,6 +262,24 @@ impl Decoder {
     }
 }
 
+/// Returns a step's name in the form that frames carry.
+pub(crate) fn step_name(name: &str) -> Arc<str> {
+    let clean: String = name
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    cut_to(&clean, LONGEST_NAME).into()
+}
+
+/// Returns the longest beginning of a text with at most `most` bytes.
+pub(crate) fn cut_to(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 fn name(bytes: &[u8]) -> Result<Arc<str>, FrameError> {
     match std::str::from_utf8(bytes) {
         Ok(name) if !name.chars().any(char::is_control) => Ok(name.into()),

@@ -19,9 +19,8 @@
 
 use super::{Channel, LONG};
 use crate::error::{Error, PeerFault, Result};
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, Kind, step_name};
 use crate::inbox::{Arrival, End};
-use crate::mesh::step_name;
 use std::sync::Arc;
 use std::time::Instant;
 

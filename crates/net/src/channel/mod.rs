@@ -7,9 +7,9 @@ mod suspension;
 
 use crate::agreement::{Agreement, TURNS};
 use crate::error::{Error, PeerFault, Result};
-use crate::frame::{Frame, Kind, MOST_WORDS};
+use crate::frame::{Frame, Kind, MOST_WORDS, step_name};
 use crate::inbox::{Arrival, End};
-use crate::mesh::{Mesh, Shared, step_name};
+use crate::mesh::{Mesh, Shared};
 use crate::meter::Meter;
 use crate::parameters::Parameters;
 use crate::step_log::{Begun, StepLog};

@@ -6,8 +6,7 @@ mod tests;
 
 use crate::buffer_pool::BufferPool;
 use crate::error::{Error, PeerFault, Result};
-use crate::frame::{EITHER, Frame, Kind, LONGEST_REASON};
-use crate::mesh::step_name;
+use crate::frame::{EITHER, Frame, Kind, LONGEST_REASON, step_name};
 use crate::roster::Roster;
 use crate::{MOST_PARTIES, bytes};
 use reading::Reading;

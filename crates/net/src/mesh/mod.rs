@@ -2,7 +2,7 @@
 
 use crate::bytes;
 use crate::error::{DEALER, Error, PeerFault, Result};
-use crate::frame::{EITHER, Frame, Kind, LONGEST_REASON};
+use crate::frame::{EITHER, Frame, Kind, LONGEST_REASON, cut_to, step_name};
 use crate::inbox::{Arrival, End, Inbox, StepHash};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
@@ -494,23 +494,6 @@ pub(crate) fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
         piggyback: Vec::new(),
         payload,
     }
-}
-
-/// Returns a step's name in the form that frames carry.
-pub(crate) fn step_name(name: &str) -> Arc<str> {
-    let clean: String = name
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    cut_to(&clean, crate::frame::LONGEST_NAME).into()
-}
-
-fn cut_to(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 #[cfg(test)]
