@@ -51,7 +51,8 @@ class Run:
     def as_json(self) -> dict[str, Any]:
         """Returns all fields by name."""
         fields = asdict(self)
-        return {**fields, **fields.pop("verified")}
+        verified = fields.pop("verified")
+        return {**fields, **verified}
 
 
 @dataclass(frozen=True)

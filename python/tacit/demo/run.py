@@ -59,7 +59,8 @@ class Outcome:
     def as_json(self) -> dict[str, Any]:
         """Returns all fields by name."""
         fields = asdict(self)
-        return {**fields, **fields.pop("verified")}
+        verified = fields.pop("verified")
+        return {**fields, **verified}
 
 
 def classify(weights: str, samples: int | None) -> dict[str, Any]:

@@ -121,9 +121,10 @@ class Cost:
     def as_json(self) -> dict[str, Any]:
         """Returns all results by name."""
         fields = asdict(self)
+        verified = fields.pop("verified")
         return {
             **fields,
-            **fields.pop("verified"),
+            **verified,
             "network_seconds": self.network_seconds,
             "seconds": self.seconds,
         }

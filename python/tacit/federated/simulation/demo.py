@@ -68,7 +68,8 @@ class Outcome:
     def as_json(self) -> dict[str, object]:
         """Returns all fields by name."""
         fields = asdict(self)
-        return {**fields, **fields.pop("verified")}
+        verified = fields.pop("verified")
+        return {**fields, **verified}
 
 
 def demonstrate(console: Console, federation: Federation) -> Outcome:

@@ -84,7 +84,8 @@ class Measured:
     def as_json(self) -> dict[str, Any]:
         """Returns all fields by name."""
         fields = asdict(self)
-        return {**fields, **fields.pop("verified")}
+        verified = fields.pop("verified")
+        return {**fields, **verified}
 
 
 def measured(case: Federation, threads: int | None = None) -> Measured:
