@@ -253,7 +253,7 @@ def test_bench_of_federations(tmp_path: Path) -> None:
         "bench", "--only", "federated_mean_7690", "--protocol", "additive", "--source", "dealer"
     )
     assert refused.returncode == 1
-    assert "the servers of a federation have replicated sharing" in refused.stderr
+    assert "additive sharing serves no federation" in refused.stderr
 
 
 def test_bench_of_programs(tmp_path: Path) -> None:

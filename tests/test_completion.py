@@ -15,7 +15,7 @@ CASES = {
     "tacit federated ": {"demo", "experiment", "certificates", "serve"},
     "tacit federated experiment a": {"accuracy", "attacks"},
     "tacit demo --pro": {"--protocol"},
-    "tacit demo --protocol ": {"replicated", "additive"},
+    "tacit demo --protocol ": {"replicated", "replicated-malicious", "additive"},
     "tacit bench --source d": {"dealer"},
     "tacit federated serve --th": {"--threads"},
     "tacit run --config par": {"parties.toml"},
@@ -67,7 +67,7 @@ def test_bash_completes_behind_an_equals_sign(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, cursor, expected in (
-        ("tacit demo --protocol =", 3, {"replicated", "additive"}),
+        ("tacit demo --protocol =", 3, {"replicated", "replicated-malicious", "additive"}),
         ("tacit demo --protocol = add", 4, {"additive"}),
     ):
         asked = f"COMP_WORDS=({words}); COMP_CWORD={cursor}; _tacit\n"

@@ -154,6 +154,8 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "totals": session.totals,
         "demand": session.demand,
         "correlations": session.correlations,
+        "verify": session.verify,
+        "verification": session.verification,
         "side_by_side": lambda: session.side_by_side([]),
         "close": session.close,
     }

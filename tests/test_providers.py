@@ -21,7 +21,7 @@ TABLE_OF = {"protocols": set(PROTOCOLS), "sources": set(SOURCES)}
 
 
 def test_what_there_is() -> None:
-    assert list(PROTOCOLS) == ["replicated", "additive", "plain"]
+    assert list(PROTOCOLS) == ["replicated", "replicated-malicious", "additive", "plain"]
     assert list(SOURCES) == ["ot", "he", "dealer", "file"]
     assert (DEFAULT, CONSUMING, REFERENCE, QUICKEST) == (
         "replicated",

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import (
+    CheatingError,
     CostWarning,
     DesyncError,
     EncodingError,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from tacit.compilation.compiler import compile  # noqa: A004
     from tacit.compilation.program import load_program
     from tacit.compilation.weights import load_weights
-    from tacit.meter import Meter, Reading
+    from tacit.meter import Meter, Reading, Verification
     from tacit.module import share_module
     from tacit.parties.launch import launch
     from tacit.randomness.generators import public_random
@@ -47,12 +48,21 @@ if TYPE_CHECKING:
     from tacit.rehearsal.check import check
     from tacit.rehearsal.compare import compare
     from tacit.rehearsal.cost import cost
-    from tacit.sessions import Session, checked, comparison_width, connect, fraction_bits, session
+    from tacit.sessions import (
+        Session,
+        checked,
+        comparison_width,
+        connect,
+        fraction_bits,
+        session,
+        verify,
+    )
     from tacit.sharing import share
     from tacit.tensor import SecretTensor
     from tacit.trace.page import report
 
 __all__ = [
+    "CheatingError",
     "CostWarning",
     "DesyncError",
     "EncodingError",
@@ -71,6 +81,7 @@ __all__ = [
     "SetupError",
     "TacitError",
     "UnsupportedOperatorError",
+    "Verification",
     "check",
     "checked",
     "compare",
@@ -92,6 +103,7 @@ __all__ = [
     "share",
     "share_module",
     "shuffle",
+    "verify",
 ]
 
 # A program that sets up no handlers sees no log records; see ``tacit.logs``.
@@ -104,6 +116,7 @@ _HOMES = {
     "Reading": "tacit.meter",
     "SecretTensor": "tacit.tensor",
     "Session": "tacit.sessions",
+    "Verification": "tacit.meter",
     "check": "tacit.rehearsal.check",
     "checked": "tacit.sessions",
     "compare": "tacit.rehearsal.compare",
@@ -124,6 +137,7 @@ _HOMES = {
     "share": "tacit.sharing",
     "share_module": "tacit.module",
     "shuffle": "tacit.randomness.shuffling",
+    "verify": "tacit.sessions",
 }
 
 

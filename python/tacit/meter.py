@@ -1,7 +1,8 @@
-"""Meter of a party's bytes, messages, rounds and waiting, by label."""
+"""Meter of a party's bytes, messages, rounds and waiting, by label, and of verification."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tacit import _core
 
@@ -45,6 +46,64 @@ class Reading:
         )
 
 
+@dataclass(frozen=True)
+class Verification:
+    """What it took this party to verify that all parties follow the protocol.
+
+    The bytes and rounds are part of those of the labels."""
+
+    #: Seconds that this party spent on it, waiting included.
+    seconds: float
+    #: Bytes that this party sent for it.
+    bytes_sent: int
+    #: Rounds that it added.
+    rounds: int
+
+    def since(self, earlier: "Verification | None") -> "Verification":
+        """Returns what was taken since an earlier reading."""
+        if earlier is None:
+            return self
+        return Verification(
+            self.seconds - earlier.seconds,
+            self.bytes_sent - earlier.bytes_sent,
+            self.rounds - earlier.rounds,
+        )
+
+
+def verification_of(
+    parties: Sequence[Verification | None], runs: int = 1
+) -> dict[str, dict[str, Any]]:
+    """Returns the entry of reports on what verification took, by its key.
+
+    It is empty under protocols that verify nothing, so that their reports have no such key.
+
+    Args:
+        parties: what each party read.
+        runs: the number of runs in that. The entry is of one run.
+    """
+    read = [each for each in parties if each is not None]
+    if not read:
+        return {}
+    entry = {
+        "seconds": max(each.seconds for each in read) / runs,
+        "bytes_sent_per_party": [each.bytes_sent // runs for each in read],
+        "rounds": max(each.rounds for each in read) // runs,
+    }
+    return {"verification": entry}
+
+
+def verification_lines(report: Mapping[str, Any]) -> list[str]:
+    """Returns the line of printed reports on that entry, if the report has it."""
+    entry = report.get("verification")
+    if entry is None:
+        return []
+    return [
+        f"of which verification: {entry['seconds']:.3f} s, "
+        f"{max(entry['bytes_sent_per_party']) / 1e6:.3f} MB a party at most, "
+        f"{entry['rounds']} rounds"
+    ]
+
+
 class Meter(Mapping[str, Reading]):
     """A live mapping from labels to the readings of a session.
 
@@ -73,6 +132,17 @@ class Meter(Mapping[str, Reading]):
     def waited_for_correlations(self) -> float:
         """Seconds that the online computation has waited for correlations."""
         return self._core.correlations()[1]
+
+    @property
+    def verification(self) -> Verification | None:
+        """What verification has taken so far; None under a protocol that verifies nothing."""
+        taken = self._core.verification()
+        return None if taken is None else Verification(*taken)
+
+    def verification_since(self, earlier: Verification | None) -> Verification | None:
+        """Returns what verification has taken since an earlier reading."""
+        now = self.verification
+        return None if now is None else now.since(earlier)
 
     @property
     def total(self) -> Reading:

@@ -75,7 +75,7 @@ class Session:
         #: The words, singular and plural, that errors use for the parties, which are the servers of
         #: a federation in a federated session.
         self.member, self.members = core.words
-        #: The protocol's name: "replicated", "additive" or "plain".
+        #: The protocol's name: as :func:`tacit.launch` takes it.
         self.protocol = core.protocol
         self.transport = core.transport
         #: The data that this party has sent, and its waiting times, by layer.
@@ -427,6 +427,30 @@ def connect(
             check_available(current)
             current.core.note(CHECKED_MODE)
         yield current
+
+
+def verify() -> None:
+    """Verifies that all parties have followed the program so far. Reveals nothing.
+
+    Under ``protocol="replicated-malicious"`` each party then knows that everything that it has
+    computed until now follows from what the parties shared, whatever one of the others sent.
+    ``reveal`` and the end of the program do this on their own, so a program needs this only to find
+    cheating earlier. It costs nothing if nothing was computed since the last time. It does not
+    check what a party shares: that is that party's own choice.
+
+    Under the other protocols parties are assumed to follow the program, and this does nothing. All
+    parties call it at the same place.
+
+    Raises:
+        CheatingError: one of the other parties cheated. The session has ended in every party.
+    """
+    current = session()
+    before = current.enter()
+    try:
+        current.core.note(b"verify")
+        current.core.verify()
+    finally:
+        current.leave(before)
 
 
 @contextmanager

@@ -429,13 +429,24 @@ impl Error {
         }
     }
 
-    /// Returns the party that the error blames, unless that is this party itself.
+    /// Returns the party that the error blames, unless that is this party itself or unknown.
     pub(crate) fn blamed(&self) -> Option<usize> {
         match self {
             Self::Peer { party, .. } | Self::Desync { party, .. } | Self::Differ { party, .. } => {
                 Some(*party)
             }
             _ => None,
+        }
+    }
+
+    /// Returns an [`Error::Cheating`], as party `me` of three sees it.
+    pub(crate) fn cheating(me: usize, first: &str, last: &str) -> Self {
+        let mut suspects = [(me + 1) % 3, (me + 2) % 3];
+        suspects.sort_unstable();
+        Self::Cheating {
+            suspects,
+            first: first.to_owned(),
+            last: last.to_owned(),
         }
     }
 

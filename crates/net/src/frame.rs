@@ -38,6 +38,9 @@ const FIRST_WORDS: usize = 1 << 16;
 /// Most words of a frame without data: a party and a reason.
 const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 
+/// Stands for the party to blame where one of two parties cheated, and none knows which.
+pub(crate) const EITHER: u64 = u64::MAX;
+
 /// Longest reason that a peer may give for ending, in bytes.
 pub(crate) const LONGEST_REASON: usize = 1024;
 
@@ -55,7 +58,9 @@ pub enum Kind {
     /// number, name and running hash are those of the step that began last on this channel, or of
     /// the step before the end.
     Waiting,
-    /// The sender ends; the payload holds the party to blame and the reason.
+    /// The sender ends; the payload holds the party to blame and the reason. If one of the two
+    /// other parties cheated, it holds [`EITHER`] and the last step that may be concerned, and the
+    /// name is the first one.
     Abort,
     /// The sender has finished in order.
     Goodbye,
@@ -255,6 +260,24 @@ impl Decoder {
         }
         Ok(())
     }
+}
+
+/// Returns a step's name in the form that frames carry.
+pub(crate) fn step_name(name: &str) -> Arc<str> {
+    let clean: String = name
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    cut_to(&clean, LONGEST_NAME).into()
+}
+
+/// Returns the longest beginning of a text with at most `most` bytes.
+pub(crate) fn cut_to(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 fn name(bytes: &[u8]) -> Result<Arc<str>, FrameError> {

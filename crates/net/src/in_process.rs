@@ -51,7 +51,7 @@ pub fn mesh_of(parties: usize, kind: Members, timeout: Duration) -> Vec<Mesh> {
 fn among(roster: Roster, timeout: Duration) -> Vec<Mesh> {
     let members = roster.members;
     let inboxes: Vec<_> = (0..members)
-        .map(|_| Arc::new(Inbox::new(roster, usize::MAX)))
+        .map(|member| Arc::new(Inbox::new(member, roster, usize::MAX)))
         .collect();
     let link = |from: usize, to: usize| {
         (from != to).then(|| {

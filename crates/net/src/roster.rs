@@ -36,6 +36,11 @@ impl Roster {
         self.members - usize::from(self.dealer)
     }
 
+    /// Returns whether two of these members can say of a third that one of two cheated.
+    pub fn is_of_three(self) -> bool {
+        self.members == 3 && !self.dealer
+    }
+
     /// Makes a roster of `members` members.
     pub fn new(members: usize, kind: Members) -> Self {
         let Members { dealer, words } = kind;

@@ -648,7 +648,11 @@ mod tests {
         };
         let peers = peer.into_iter().map(|fault| Error::peer(1, "mul", fault));
         let setups = setup.into_iter().map(Error::setup);
-        peers.chain(setups).chain([desync, differ]).collect()
+        let cheating = Error::cheating(2, "matmul", "reveal");
+        peers
+            .chain(setups)
+            .chain([cheating, desync, differ])
+            .collect()
     }
 
     #[test]

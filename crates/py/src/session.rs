@@ -173,6 +173,21 @@ impl Session {
         Ok((as_dict(py, &reading)?, waited.as_secs_f64()))
     }
 
+    /// Verifies what was computed so far, without revealing anything.
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.verify())
+            .map_err(|error| self.raise(error))
+    }
+
+    /// Returns the seconds, the bytes that this party sent and the rounds that verification has
+    /// taken; `None` if the protocol verifies nothing.
+    fn verification(&self, py: Python<'_>) -> PyResult<Option<(f64, u64, u64)>> {
+        let taken = py
+            .detach(|| self.inner.verification())
+            .map_err(|error| self.raise(error))?;
+        Ok(taken.map(|taken| (taken.time.as_secs_f64(), taken.bytes_sent, taken.rounds)))
+    }
+
     /// Begins to determine a program's demand of its source of correlations, without its numbers
     /// and without a message. Returns false if nothing is made ahead.
     fn rehearse(&self, py: Python<'_>) -> PyResult<bool> {

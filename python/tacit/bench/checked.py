@@ -13,6 +13,7 @@ from tacit.bench import models
 from tacit.bench.cases import Work, inference, module, training
 from tacit.bench.settings import Setting
 from tacit.demo.digits import BATCH, DigitNet
+from tacit.meter import verification_of
 from tacit.providers import has_dealer
 
 #: Longest wait for one message, in seconds.
@@ -67,6 +68,7 @@ def measure(name: str, setting: Setting, threads: int | None) -> tuple[dict[str,
         "seconds_median": checked["seconds_median"],
         "usual": usual,
         "checked": checked,
+        **{name: checked[name] for name in checked.keys() & {"verification"}},
         "times_the_bytes": sum(checked["bytes_sent_per_party"])
         / sum(usual["bytes_sent_per_party"]),
         "times_the_seconds": checked["seconds_median"] / usual["seconds_median"],
@@ -80,6 +82,7 @@ def _of_all(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "seconds_min": min(slowest),
         "bytes_sent_per_party": [each["bytes_sent"] for each in told],
         "rounds": max(each["rounds"] for each in told),
+        **verification_of([each["verification"] for each in told]),
     }
 
 
@@ -97,11 +100,16 @@ def _party(name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{"times": []} for _ in modes]
     for _ in range(CHECKED[name].repetitions):
         for mode, work, entry in zip(modes, copies, found, strict=True):
-            before, started = session.meter.total, time.perf_counter()
+            before, verified = session.meter.total, session.meter.verification
+            started = time.perf_counter()
             with mode():
                 work()
             session.claims.settle()
             entry["times"].append(time.perf_counter() - started)
             spent = session.meter.total - before
-            entry |= {"bytes_sent": spent.bytes_sent, "rounds": spent.rounds}
+            entry |= {
+                "bytes_sent": spent.bytes_sent,
+                "rounds": spent.rounds,
+                "verification": session.meter.verification_since(verified),
+            }
     return found

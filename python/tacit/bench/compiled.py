@@ -23,6 +23,7 @@ from tacit.bench.settings import Setting
 from tacit.compilation.execute import revealed
 from tacit.compilation.program import Program
 from tacit.compilation.weights import load_weights
+from tacit.meter import verification_of
 
 #: Number of images on which widths and scales are chosen.
 CALIBRATION = 8
@@ -128,6 +129,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
             "seconds_min": min(seconds),
             "rounds": max(party["rounds"] for party in told),
             "bytes_sent_per_party": [party["bytes_sent"] for party in told],
+            **verification_of([party["verification"] for party in told], case.repetitions),
             "memory_per_party": [party["memory"] for party in told],
         }
     entry = {
@@ -142,6 +144,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "seconds_to_compile": seconds_to_compile,
         "seconds_median": found["compiled"]["seconds_median"],
         **found,
+        **{name: found["compiled"][name] for name in found["compiled"].keys() & {"verification"}},
     }
     return entry, max(max(each["memory_per_party"]) for each in found.values())
 
@@ -164,7 +167,7 @@ def _party(
 
     for _ in range(warm_up):
         once()
-    before, seconds = current.meter.total, []
+    before, verified, seconds = current.meter.total, current.meter.verification, []
     for _ in range(repetitions):
         started = time.perf_counter()
         once()
@@ -175,5 +178,6 @@ def _party(
         "seconds": seconds,
         "rounds": spent.rounds // repetitions,
         "bytes_sent": spent.bytes_sent // repetitions,
+        "verification": current.meter.verification_since(verified),
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }

@@ -3,9 +3,10 @@
 
 import os
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tacit.bench.settings import Setting
 from tacit.federated.service.config import SERVERS
 from tacit.federated.simulation import measuring
 
@@ -44,15 +45,16 @@ FEDERATIONS = {
 }
 
 
-def measure(name: str, threads: int | None = None) -> tuple[dict[str, Any], int]:
+def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
     """Returns the entry of a case in the report, and the peak memory of the largest server in
     bytes."""
     case = FEDERATIONS[name]
+    case = replace(case, rules={"protocol": setting.protocol, **case.rules})
     threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
     found = measuring.measured(case, threads)
     entry = {
         "name": name,
-        "protocol": "replicated",
+        "protocol": setting.protocol,
         "parties": SERVERS,
         "clients": case.clients,
         "parameters": case.parameters,
@@ -65,6 +67,7 @@ def measure(name: str, threads: int | None = None) -> tuple[dict[str, Any], int]
         "seconds_min": min(found.seconds),
         "bytes_up_per_client": found.bytes_up_per_client,
         "bytes_sent_per_party": found.bytes_sent,
+        **found.verified,
         "cpu_seconds_per_party": found.cpu_seconds,
         "cpu_seconds_of_clients": found.cpu_seconds_of_clients,
         "memory_per_party": found.memory,

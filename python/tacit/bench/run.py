@@ -17,7 +17,8 @@ from tacit.bench.federations import FEDERATIONS, Federation
 from tacit.bench.programs import PROGRAMS
 from tacit.bench.settings import Setting
 from tacit.errors import MisuseError
-from tacit.providers import transfers_matrices
+from tacit.meter import verification_of
+from tacit.providers import PROTOCOLS, transfers_matrices
 from tacit.riscv import Outcome
 
 #: Longest wait for one message, in seconds; oblivious transfer takes long.
@@ -60,11 +61,10 @@ def chosen(names: list[str], programs: bool = False) -> list[str]:
 
 
 def serves(name: str, setting: Setting) -> bool:
-    """Returns whether a case can be measured under a setting. The servers of federations have one
-    protocol."""
+    """Returns whether a case can be measured under a setting."""
     if name in CHECKED:
         return checked.serves(setting)
-    return name not in FEDERATIONS or setting == Setting()
+    return name not in FEDERATIONS or PROTOCOLS[setting.protocol].serves_federations
 
 
 def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
@@ -75,8 +75,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     """
     if name in FEDERATIONS:
         if not serves(name, setting):
-            raise MisuseError(f"{name}: the servers of a federation have replicated sharing")
-        return federations.measure(name, threads)
+            raise MisuseError(f"{name}: {setting.protocol} sharing serves no federation")
+        return federations.measure(name, setting, threads)
     if name in COMPILED:
         return compiled.measure(name, setting, threads)
     if name in CHECKED:
@@ -129,6 +129,9 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
             result["correlation_bytes_received"] for result in results
         ],
         "rounds": max(result["rounds"] for result in results),
+        **verification_of(
+            [result["verification"] for result in results], repetitions * runs_in_each
+        ),
     }
     if _case(name).delay:
         entry["seconds_of_delay"] = _case(name).delay
@@ -147,7 +150,7 @@ def _party(name: str, warm_up: int, repetitions: int, runs_in_each: int) -> dict
     for _ in range(warm_up):
         work()
     times = []
-    before, made_before = meter.total, meter.correlations
+    before, made_before, verified = meter.total, meter.correlations, meter.verification
     for _ in range(repetitions):
         started, waited = time.perf_counter(), meter.waited_for_correlations
         for _ in range(runs_in_each):
@@ -163,6 +166,7 @@ def _party(name: str, warm_up: int, repetitions: int, runs_in_each: int) -> dict
         "correlation_bytes_sent": made.bytes_sent // runs,
         "correlation_bytes_received": made.bytes_received // runs,
         "rounds": cost.rounds // runs,
+        "verification": meter.verification_since(verified),
         "instructions": left.instructions if isinstance(left, Outcome) else None,
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }

@@ -84,6 +84,7 @@ def _measure(
     from tacit.bench.federations import FEDERATIONS
     from tacit.bench.run import measure, serves
     from tacit.bench.tables import checked_mode, compiled_models, costs, rounds_of_federations
+    from tacit.meter import verification_lines
 
     print_threat_model(console, setting)
     first, memory = len(entries), []
@@ -93,6 +94,8 @@ def _measure(
         with console.status(f"{name} ..."):
             entry, peak = measure(name, setting, parsed.threads)
         console.print(f"{name}: {entry['seconds_median']:.4f} s")
+        for line in verification_lines(entry):
+            console.print(f"  {line}")
         entries.append(entry)
         memory.append(peak)
         write_json(parsed.json, entries)

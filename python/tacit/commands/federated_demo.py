@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.federated_certificates import MOST_CLIENTS
-from tacit.commands.options import add_json, output, positive, write_json
+from tacit.commands.options import add_json, add_servers_protocol, output, positive, write_json
 from tacit.errors import MisuseError
+from tacit.providers import DEFAULT
 
 
 def add(commands: Any) -> None:
@@ -37,6 +38,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--delta", type=float, metavar="D", help="δ of the privacy account (1e-5), with --noise"
     )
+    add_servers_protocol(parser)
     add_json(parser)
     parser.set_defaults(command=run)
 
@@ -85,6 +87,10 @@ def run(parsed: argparse.Namespace) -> None:
         raise MisuseError("--delta goes with --noise: without noise nothing is accounted")
     if parsed.clients > MOST_CLIENTS:
         raise MisuseError(f"a federation has at most {MOST_CLIENTS} clients, not {parsed.clients}")
+    if parsed.protocol is not None:
+        from tacit.federated.rounds.settings import check_protocol
+
+        check_protocol(parsed.protocol)
     from tacit.parties.spawn import warm_up
 
     # Other processes start while this one imports the rest.
@@ -105,6 +111,7 @@ def run(parsed: argparse.Namespace) -> None:
         sigma=parsed.noise,
         delta=DELTA if parsed.delta is None else parsed.delta,
         arguments=arguments(parsed),
+        protocol=parsed.protocol or DEFAULT,
     )
     console = output()
     # A report that cannot be written is found before anything takes long.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.federated_demo import ARGUMENTS, add_arguments
-from tacit.commands.options import output, positive
+from tacit.commands.options import add_servers_protocol, output, positive
 from tacit.errors import MisuseError
 
 #: Kinds of experiments.
@@ -15,10 +15,10 @@ KINDS = ("accuracy", "attacks", "privacy", "cost")
 
 #: Options of each kind.
 OPTIONS = {
-    "accuracy": ("data", "rounds", "seeds", "device"),
+    "accuracy": ("data", "rounds", "seeds", "device", "protocol"),
     "attacks": ("rounds", "seeds", *ARGUMENTS),
     "privacy": ("rounds", "seeds"),
-    "cost": (),
+    "cost": ("protocol",),
 }
 
 
@@ -54,6 +54,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), help="device on which clients train, with --data (cpu)"
     )
+    add_servers_protocol(parser, ", for accuracy and cost")
     add_arguments(parser)
     parser.set_defaults(command=run)
 
@@ -62,12 +63,16 @@ def run(parsed: argparse.Namespace) -> None:
 
     from tacit.federated.experiments import EXPERIMENTS
 
-    names = ("data", "rounds", "seeds", "device", *ARGUMENTS)
+    names = ("data", "rounds", "seeds", "device", "protocol", *ARGUMENTS)
     given = {name: getattr(parsed, name) for name in names if getattr(parsed, name) is not None}
     for name in given:
         if name not in OPTIONS[parsed.kind]:
             raise MisuseError(f"--{name} is not for {parsed.kind}")
     if "device" in given and "data" not in given:
         raise MisuseError("--device goes with --data")
+    if "protocol" in given:
+        from tacit.federated.rounds.settings import check_protocol
+
+        check_protocol(given["protocol"])
     console = output()
     console.print(f"Report: {EXPERIMENTS[parsed.kind](console, parsed.out, **given)}")

@@ -49,6 +49,15 @@ def add_setting(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_servers_protocol(command: argparse.ArgumentParser, besides: str = "") -> None:
+    """Adds the option for the protocol of a federation's servers; ``check_protocol`` of
+    ``tacit.federated.rounds.settings`` checks it."""
+    serving = [protocol for protocol in PROTOCOLS.values() if protocol.serves_federations]
+    command.add_argument(
+        "--protocol", metavar="NAME", help=f"of the servers{besides}: {described(serving)}"
+    )
+
+
 def chosen_setting(parsed: argparse.Namespace) -> Setting:
     """Returns the setting that the options of :func:`add_setting` choose; raises for an impossible
     one, before anything is started."""

@@ -30,6 +30,7 @@ def run(parsed: argparse.Namespace) -> None:
     setting, wanted = chosen_setting(parsed), job(parsed, None, lengths=True)
     wanted.check(setting.parties)
     import tacit
+    from tacit.meter import verification_lines
     from tacit.rehearsal.cost import TIMEOUT
 
     try:
@@ -56,6 +57,7 @@ def run(parsed: argparse.Namespace) -> None:
         "rounds": report["rounds"],
         "bytes_sent_per_party": report["bytes_sent_per_party"],
         "correlation_bytes": made,
+        **({"verification": report["verification"]} if "verification" in report else {}),
         "opened": report["opened"],
         "refused": [],
     }
@@ -64,6 +66,8 @@ def run(parsed: argparse.Namespace) -> None:
         f"{cost['instructions']} instructions, {cost['rounds']} rounds, "
         f"{max(cost['bytes_sent_per_party'])} bytes sent by the party that sends most"
     )
+    for line in verification_lines(cost):
+        print(line)
     if made is not None:
         print(f"correlations: {made} bytes sent or received by the party that does so most")
     elif consumes(setting.protocol):

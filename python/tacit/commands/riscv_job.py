@@ -5,7 +5,7 @@ import json
 import math
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +146,7 @@ class Job:
                 that.
         """
         import tacit
+        from tacit.meter import Verification, verification_of
         from tacit.riscv import Program, Typed
 
         here, program = tacit.session(), Program(self.program, self.name)
@@ -163,6 +164,7 @@ class Job:
             "limit": self.limit,
         }
         before, started = here.meter.total, time.perf_counter()
+        verified = here.meter.verification
         failed: RangeError | None = None
         try:
             if self.function is None:
@@ -172,9 +174,11 @@ class Job:
         except RangeError as error:
             failed = error
         seconds, spent = time.perf_counter() - started, here.meter.total - before
+        taken = here.meter.verification_since(verified)
         told = _meter_readings(
             here, {"rounds": spent.rounds, "bytes": spent.bytes_sent, "seconds": seconds}
         )
+        verifications = [] if taken is None else _meter_readings(here, asdict(taken))
         if failed is not None:
             raise failed
         return {
@@ -188,6 +192,7 @@ class Job:
             "rounds": max(each["rounds"] for each in told),
             "bytes_sent_per_party": [each["bytes"] for each in told],
             "seconds": max(each["seconds"] for each in told),
+            **verification_of([Verification(**each) for each in verifications]),
             "opened": [each._asdict() for each in found.opened],
             "waiting": found.waited,
         }
@@ -226,6 +231,10 @@ def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
         f"{max(report['bytes_sent_per_party']) / 1e6:.3f} MB a party at most, "
         f"{report['seconds']:.3f} s"
     )
+    from tacit.meter import verification_lines
+
+    for line in verification_lines(report):
+        console.print(line)
     opened = ", ".join(
         f"{each['what']} ({values(each['values'])}, to {each['to']})" for each in report["opened"]
     )

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ class Report:
         """Returns the report. Fields about the session are ``None`` if it did not begin."""
         here = self.session
         spent = None if here is None else here.meter.total
+        verified = None if here is None else here.meter.verification
         return {
             "program": self.program,
             "party": self.party,
@@ -53,6 +55,7 @@ class Report:
             "rounds": None if spent is None else spent.rounds,
             "bytes_sent": None if spent is None else spent.bytes_sent,
             "bytes_received": None if spent is None else spent.bytes_received,
+            **({} if verified is None else {"verification": asdict(verified)}),
         }
 
     def _named(self, error: BaseException) -> dict[str, str]:

@@ -15,6 +15,7 @@ from tacit.compilation.passes.assign_scales import normalised_error
 from tacit.compilation.program import Program
 from tacit.compilation.streams import check, one_of
 from tacit.compilation.weights import Weights
+from tacit.meter import verification_lines, verification_of
 from tacit.parties.launch import launch
 from tacit.parties.spawn import LATE
 from tacit.sessions import session
@@ -44,6 +45,14 @@ class Run:
     #: Share of rows whose greatest element is at the plain model's position, and of integers that
     #: equal the plain model's. Of several results the least; ``None`` if there are neither.
     argmax_agreement: float | None
+    #: The entry on verification, if the protocol verifies.
+    verified: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns all fields by name."""
+        fields = asdict(self)
+        verified = fields.pop("verified")
+        return {**fields, **verified}
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class Trial:
 
     def as_json(self) -> dict[str, Any]:
         """Returns all fields by name."""
-        return asdict(self)
+        return {"compiled": self.compiled.as_json(), "eager": self.eager.as_json()}
 
     def __str__(self) -> str:
         lines = [f"{'':10} {'seconds':>9} {'rounds':>7} {'MB':>10} {'error':>9} {'same class':>11}"]
@@ -70,6 +79,11 @@ class Trial:
             "(MB: of the party that sends most; error: squared, by the squared norm of the plain "
             "result)"
         )
+        lines += [
+            f"{name}: {line}"
+            for name, run in (("compiled", self.compiled), ("eager", self.eager))
+            for line in verification_lines(run.verified)
+        ]
         return "\n".join(lines)
 
 
@@ -138,7 +152,8 @@ def _run(
     bound = share_weights(program, own, WEIGHTS_OWNER, streams, AS_IT_IS if is_eager else None)
     if is_eager:
         bound.one_by_one()
-    before, started = current.meter.total, time.perf_counter()
+    before, verified = current.meter.total, current.meter.verification
+    started = time.perf_counter()
     owns = current.party == INPUT_OWNER
     given = [
         bound.given(x if owns else None, owner=INPUT_OWNER, name=name, count=count)
@@ -148,7 +163,13 @@ def _run(
     several = results if isinstance(results, tuple) else (results,)
     shown = [revealed(each, INPUT_OWNER) for each in several]
     seconds, spent = time.perf_counter() - started, current.meter.total - before
-    return {"results": shown, "seconds": seconds, "rounds": spent.rounds, "bytes": spent.bytes_sent}
+    return {
+        "results": shown,
+        "seconds": seconds,
+        "rounds": spent.rounds,
+        "bytes": spent.bytes_sent,
+        "verification": current.meter.verification_since(verified),
+    }
 
 
 def _measured(told: list[dict[str, Any]], plain: list[torch.Tensor]) -> Run:
@@ -161,6 +182,7 @@ def _measured(told: list[dict[str, Any]], plain: list[torch.Tensor]) -> Run:
         [each["bytes"] for each in told],
         max(normalised_error(*pair) for pair in pairs),
         min(agreements, default=None),
+        verification_of([each["verification"] for each in told]),
     )
 
 

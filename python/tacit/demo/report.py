@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tacit.demo.run import Outcome
+from tacit.meter import verification_lines
 from tacit.providers import SOURCES, has_dealer
 
 #: Greatest number of parties whose megabytes are shown one by one.
@@ -14,6 +15,8 @@ def report(console: Console, outcome: Outcome, threat_model: str) -> None:
     """Prints the findings of the demonstration."""
     console.print(_layers(outcome))
     console.print(_summary(outcome))
+    for line in verification_lines(outcome.verified):
+        console.print(line)
     console.print(f"Threat model: {threat_model}.")
     console.print(
         "Party 0 owned the model, party 1 the images; party 1 alone learned the predictions."

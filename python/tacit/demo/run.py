@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import tacit
 from tacit.demo.digits import DigitNet, held_out, train
+from tacit.meter import verification_of
 from tacit.parties.spawn import warm_up
 from tacit.providers import DEFAULT, consumes
 
@@ -52,10 +53,14 @@ class Outcome:
     correlation_bytes_received_per_party: list[int]
     rounds: int
     layers: list[dict[str, Any]]
+    #: The entry on verification, if the protocol verifies.
+    verified: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """Returns all fields by name."""
-        return asdict(self)
+        fields = asdict(self)
+        verified = fields.pop("verified")
+        return {**fields, **verified}
 
 
 def classify(weights: str, samples: int | None) -> dict[str, Any]:
@@ -73,6 +78,7 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
         session.meter.total,
         session.meter.waited_for_correlations,
     )
+    verified = session.meter.verification
     tacit.share_module(model, owner=MODEL_OWNER)
     secret = tacit.share(images, owner=DATA_OWNER)
     logits = []
@@ -90,6 +96,7 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
         "correlation_bytes_sent": session.meter.correlations.bytes_sent,
         "correlation_bytes_received": session.meter.correlations.bytes_received,
         "rounds": cost.rounds,
+        "verification": session.meter.verification_since(verified),
         "layers": {label: asdict(reading) for label, reading in session.meter.items()},
         "source": session.core.source,
         "threat_model": session.threat_model,
@@ -163,6 +170,7 @@ def demonstrate(
         ],
         rounds=max(result["rounds"] for result in results),
         layers=_layers(model, results),
+        verified=verification_of([result["verification"] for result in results]),
     )
     return outcome, results[DATA_OWNER]["threat_model"]
 

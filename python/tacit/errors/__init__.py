@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from tacit import _core
 from tacit._core import (
+    CheatingError,
     DesyncError,
     MisuseError,
     NetworkError,
@@ -18,6 +19,7 @@ from tacit._core import (
 from tacit.errors import source_lines
 
 __all__ = [
+    "CheatingError",
     "DesyncError",
     "DeviationError",
     "EncodingError",

@@ -64,8 +64,10 @@ def launch(
             the party.
         args: the arguments of the program, the same in every party.
         parties: the number of parties. The protocol must support it.
-        protocol: "replicated" (three parties, no two of which collude), "additive" (two or more
-            parties, of which all but one may collude), or "plain" (no secrecy, for tests).
+        protocol: "replicated" (three parties, no two of which collude), "replicated-malicious" (the
+            same, and what a party that cheats sends is found before anything is revealed),
+            "additive" (two or more parties, of which all but one may collude), or "plain" (no
+            secrecy, for tests).
         source: the source of the correlations that "additive" consumes: "ot" (the default:
             oblivious transfer between the parties, without anyone else), "he" (the same, but matrix
             products by homomorphic encryption, which is much faster for models) or "dealer" (one

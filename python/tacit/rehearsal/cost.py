@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from tacit.errors import MisuseError
-from tacit.meter import Reading
+from tacit.meter import Reading, Verification, verification_lines, verification_of
 from tacit.parties.launch import launch
 from tacit.providers import DEFAULT, LIVE, PROTOCOLS, consumes, has_dealer, quoted, rehearsed
 from tacit.rehearsal.subject import Subject, parts_of
@@ -101,6 +101,8 @@ class Cost:
     correlation_bytes: int
     #: Seconds that a party computes, on one core.
     local_seconds: float
+    #: The entry on verification in the rehearsal, if the protocol verifies.
+    verified: dict[str, Any]
 
     @property
     def network_seconds(self) -> float:
@@ -118,7 +120,14 @@ class Cost:
 
     def as_json(self) -> dict[str, Any]:
         """Returns all results by name."""
-        return {**asdict(self), "network_seconds": self.network_seconds, "seconds": self.seconds}
+        fields = asdict(self)
+        verified = fields.pop("verified")
+        return {
+            **fields,
+            **verified,
+            "network_seconds": self.network_seconds,
+            "seconds": self.seconds,
+        }
 
     def __str__(self) -> str:
         return "\n".join([*_table(self), *_summary(self)])
@@ -148,7 +157,7 @@ def cost(
         subject: a module, or a function that every party runs.
         example: inputs of a module, as ``tacit.check`` takes them.
         network: "lan" (0.5 ms, 1000 Mbit/s), "wan" (40 ms, 100 Mbit/s), or "RTT,MBIT".
-        protocol: "replicated", or "additive".
+        protocol: "replicated", "replicated-malicious", or "additive".
         parties: number of parties; by default 3, or 2 with additive sharing.
         source: source of the correlations of additive sharing: "ot", "he" or "dealer". They are
             made in the rehearsal, which may take long, and counted. Without a source they are not
@@ -183,6 +192,7 @@ def cost(
         max(total.rounds for total in totals),
         max(max(one.bytes_sent, one.bytes_received) for one in made) if source else 0,
         computed / (parties + has_dealer(made_by)),
+        verification_of([each.verification for each in found]),
     )
 
 
@@ -192,6 +202,7 @@ class _Metered(NamedTuple):
     by_label: dict[str, Reading]
     total: Reading
     correlations: Reading
+    verification: Verification | None
     started: float
     #: Time that all cores have computed for this process, which runs all parties.
     ended: float
@@ -208,7 +219,9 @@ def _metered(parts: Callable[[], Iterator[str]]) -> _Metered:
         before = now
     for reading in named.values():
         lines[OUTSIDE] -= reading
-    return _Metered(lines, meter.total, meter.correlations, started, time.process_time())
+    return _Metered(
+        lines, meter.total, meter.correlations, meter.verification, started, time.process_time()
+    )
 
 
 def _lines(found: list[_Metered]) -> dict[str, Line]:
@@ -263,4 +276,4 @@ def _summary(found: Cost) -> list[str]:
         lines.append(
             f"not counted: correlations; source {quoted(LIVE)} makes them in the rehearsal too"
         )
-    return lines
+    return [*lines, *verification_lines(found.verified)]

@@ -7,6 +7,7 @@ clock. No value is recorded.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -67,6 +68,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         while self._open:
             self.leave()
         current, made = self._session, self._session.meter.correlations
+        verified = current.meter.verification
         return {
             "party": current.party,
             "parties": current.parties,
@@ -77,6 +79,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             "correlation_bytes_sent": made.bytes_sent,
             "correlation_bytes_received": made.bytes_received,
             "waited_for_correlations": current.meter.waited_for_correlations,
+            **({} if verified is None else {"verification": asdict(verified)}),
             "complete": self._operators < MOST_OPERATORS,
             "rows": rows(self._root),
             "spans": self._root,

@@ -18,8 +18,8 @@
 //! ended began a different step, or one more step. The other party answers that while it computes.
 
 use super::{Channel, LONG};
-use crate::error::{PeerFault, Result};
-use crate::frame::{Frame, Kind};
+use crate::error::{Error, PeerFault, Result};
+use crate::frame::{Frame, Kind, step_name};
 use crate::inbox::{Arrival, End};
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,6 +28,24 @@ use std::time::Instant;
 const LOOKS: u32 = 4;
 
 impl Channel {
+    /// Ends the mesh because one of the two other parties cheated between two steps. For three
+    /// parties. Each other honest party gets the same error, with the two parties that it suspects.
+    /// A party that cheats may say this too, and thereby only end the run.
+    #[must_use]
+    pub fn cheated(&self, first: &str, last: &str) -> Error {
+        let [first, last] = [first, last].map(step_name);
+        self.shared
+            .fail(Error::cheating(self.party(), &first, &last))
+    }
+
+    /// Ends the run for every party, because `party` sent something impossible. Returns the error
+    /// that counts.
+    #[must_use]
+    pub fn accuse(&self, party: usize, fault: impl Into<PeerFault>) -> Error {
+        self.shared
+            .fail(self.shared.blame(party, &self.step, fault))
+    }
+
     /// Ends this party's program and compares its steps with those of all other parties. Waits for
     /// parties that have not ended, as long as they live. After a failure that this channel has
     /// returned, there is nothing to compare.

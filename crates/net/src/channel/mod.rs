@@ -7,9 +7,9 @@ mod suspension;
 
 use crate::agreement::{Agreement, TURNS};
 use crate::error::{Error, PeerFault, Result};
-use crate::frame::{Frame, Kind, MOST_WORDS};
+use crate::frame::{Frame, Kind, MOST_WORDS, step_name};
 use crate::inbox::{Arrival, End};
-use crate::mesh::{Mesh, Shared, step_name};
+use crate::mesh::{Mesh, Shared};
 use crate::meter::Meter;
 use crate::parameters::Parameters;
 use crate::step_log::{Begun, StepLog};
@@ -415,28 +415,6 @@ impl Channel {
             self.meter.sent(to, words, wire_bytes);
         }
         Ok(sent)
-    }
-
-    /// Ends the mesh because one of the two other parties cheated between two steps. For three
-    /// parties.
-    #[must_use]
-    pub fn cheated(&self, first: &str, last: &str) -> Error {
-        let me = self.party();
-        let mut suspects = [(me + 1) % 3, (me + 2) % 3];
-        suspects.sort_unstable();
-        self.shared.fail(Error::Cheating {
-            suspects,
-            first: first.to_owned(),
-            last: last.to_owned(),
-        })
-    }
-
-    /// Ends the run for every party, because `party` sent something impossible. Returns the error
-    /// that counts.
-    #[must_use]
-    pub fn accuse(&self, party: usize, fault: impl Into<PeerFault>) -> Error {
-        self.shared
-            .fail(self.shared.blame(party, &self.step, fault))
     }
 
     /// Receives the next message of a party, which must belong to the current step and have `words`

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::buffer_pool::BufferPool;
 use crate::error::{Error, PeerFault, Result};
-use crate::frame::{Frame, Kind, LONGEST_REASON};
+use crate::frame::{EITHER, Frame, Kind, LONGEST_REASON, step_name};
 use crate::roster::Roster;
 use crate::{MOST_PARTIES, bytes};
 use reading::Reading;
@@ -24,6 +24,8 @@ type Answer = Box<dyn Fn(usize, &Frame) + Send + Sync>;
 
 /// Arrivals of one party.
 pub(crate) struct Inbox {
+    /// The party that it belongs to.
+    me: usize,
     pub(crate) roster: Roster,
     /// Memory for the messages of all links.
     pub(crate) pool: Arc<BufferPool>,
@@ -50,7 +52,9 @@ struct State {
 /// A peer's report of a failure, in the form in which it is passed on.
 pub(crate) struct FailureReport {
     pub from: usize,
-    pub blamed: usize,
+    /// The member to blame. `None` if one of two parties cheated: then the step is the first that
+    /// may be concerned, and the reason is the last.
+    pub blamed: Option<usize>,
     pub step: Arc<str>,
     pub reason: String,
 }
@@ -104,9 +108,10 @@ pub(crate) enum Arrival {
 }
 
 impl Inbox {
-    pub(crate) fn new(roster: Roster, room: usize) -> Self {
+    pub(crate) fn new(me: usize, roster: Roster, room: usize) -> Self {
         let peers = (0..roster.members).map(|_| Peer::default()).collect();
         Self {
+            me,
             roster,
             pool: Arc::default(),
             state: Mutex::new(State {
@@ -246,7 +251,7 @@ impl Inbox {
     pub(crate) fn believe_rumour(&self) -> Option<Error> {
         let mut state = self.lock();
         let rumour = state.rumour.take()?;
-        state.believe(rumour, self.roster);
+        state.believe(rumour, self);
         let failure = state.failure.clone();
         drop(state);
         self.wake_all();
@@ -422,7 +427,7 @@ impl State {
             Kind::Alive => {}
             Kind::Abort => {
                 let report = FailureReport::of(from, &frame, inbox.roster);
-                self.believe(report, inbox.roster);
+                self.believe(report, inbox);
             }
             Kind::ForwardedAbort => {
                 let report = FailureReport::of(from, &frame, inbox.roster);
@@ -447,12 +452,10 @@ impl State {
     }
 
     /// Ends the mesh because of a reported failure, unless it has ended.
-    fn believe(&mut self, report: FailureReport, roster: Roster) {
+    fn believe(&mut self, report: FailureReport, inbox: &Inbox) {
         self.end(|state| {
             if !state.is_over() {
-                let blamed = roster.name(report.blamed);
-                let failure = Error::peer(blamed, &*report.step, report.fault(roster));
-                state.failure = Some(failure);
+                state.failure = Some(report.error(inbox.me, inbox.roster));
                 state.report = Some(report);
             }
         });
@@ -483,11 +486,10 @@ fn held(frame: &Frame) -> usize {
 impl FailureReport {
     /// Reads a peer's abort. Its text is hostile: it is bounded, and freed of control characters.
     fn of(from: usize, frame: &Frame, roster: Roster) -> Self {
-        let blamed = frame.payload.first().map_or(from, |party| *party as usize);
-        let blamed = if blamed < roster.members {
-            blamed
-        } else {
-            from
+        let blamed = match frame.payload.first() {
+            Some(&EITHER) if roster.is_of_three() => None,
+            Some(&party) if party < roster.members as u64 => Some(party as usize),
+            _ => Some(from),
         };
         let text = bytes::from_words(frame.payload.get(2..).unwrap_or_default(), LONGEST_REASON);
         let length = frame
@@ -495,11 +497,24 @@ impl FailureReport {
             .get(1)
             .map_or(0, |length| (*length as usize).min(text.len()));
         let reason = String::from_utf8_lossy(&text[..length]);
+        let reason: String = reason.chars().filter(|c| !c.is_control()).collect();
+        let reason = match blamed {
+            Some(_) => reason,
+            None => step_name(&reason).to_string(),
+        };
         Self {
             from,
             blamed,
             step: Arc::clone(&frame.name),
-            reason: reason.chars().filter(|c| !c.is_control()).collect(),
+            reason,
+        }
+    }
+
+    /// Returns the error, as party `me` sees it.
+    fn error(&self, me: usize, roster: Roster) -> Error {
+        match self.blamed {
+            Some(blamed) => Error::peer(roster.name(blamed), &*self.step, self.fault(roster)),
+            None => Error::cheating(me, &self.step, &self.reason),
         }
     }
 
@@ -507,7 +522,7 @@ impl FailureReport {
     /// blamed.
     pub(crate) fn fault(&self, roster: Roster) -> PeerFault {
         let reason = self.reason.clone();
-        if self.blamed == self.from {
+        if self.blamed == Some(self.from) {
             return PeerFault::Said(reason);
         }
         let by = roster.name(self.from);

@@ -1,6 +1,7 @@
 //! Tests of which thread reads a link.
 
 use super::*;
+use crate::frame::LONGEST_NAME;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, ThreadId};
@@ -52,7 +53,7 @@ fn frame(kind: Kind, channel: u16, words: usize) -> Frame {
 /// Runs a test with the inbox of party 0, to which party 1 sends.
 fn with_feed(room: usize, test: impl FnOnce(&Inbox, Sender<Frame>, &Receiver<ThreadId>)) {
     let roster = Roster::new(2, false.into());
-    let inbox = Arc::new(Inbox::new(roster, room));
+    let inbox = Arc::new(Inbox::new(0, roster, room));
     let (feed, frames) = channel();
     let (readers, read_by) = channel();
     inbox.attach(1, Box::new(Fed { frames, readers }));
@@ -195,4 +196,52 @@ fn an_end_and_an_abort_reach_who_waits_and_who_does_not() {
             thread::yield_now();
         }
     });
+}
+
+/// Returns what a party of `members` members makes of word from party 1 that one of two cheated.
+fn told(members: usize, dealer: bool, last: &[u8], length: u64) -> Error {
+    let inbox = Inbox::new(0, Roster::new(members, dealer.into()), 1 << 20);
+    let mut payload = vec![EITHER, length];
+    payload.extend(bytes::to_words(last));
+    let word = Frame {
+        payload,
+        ..frame(Kind::Abort, 0, 0)
+    };
+    inbox.deliver(1, word);
+    inbox.failure().expect("an abort ends the mesh")
+}
+
+#[test]
+fn word_of_cheating_is_bounded_and_freed_of_control_characters() {
+    assert_eq!(
+        told(3, false, b"reveal", 6),
+        Error::cheating(0, "test", "reveal")
+    );
+    assert_eq!(
+        told(3, false, b"a\x1b[2Jb\nc", 8),
+        Error::cheating(0, "test", "a[2Jbc")
+    );
+    let long = "é".repeat(LONGEST_REASON / 2);
+    let most = "é".repeat(LONGEST_NAME / 2);
+    assert_eq!(
+        told(3, false, long.as_bytes(), u64::MAX),
+        Error::cheating(0, "test", &most)
+    );
+    assert_eq!(
+        told(3, false, &[0xff], 1),
+        Error::cheating(0, "test", "\u{fffd}")
+    );
+    assert_eq!(
+        told(3, false, b"", u64::MAX),
+        Error::cheating(0, "test", "")
+    );
+}
+
+/// Only of three can it be said. Elsewhere the party that says it is to blame.
+#[test]
+fn word_of_cheating_means_nothing_unless_three_compute() {
+    for (members, dealer) in [(2, false), (3, true), (4, false), (4, true)] {
+        let blamed = Error::peer(1, "test", "reveal");
+        assert_eq!(told(members, dealer, b"reveal", 6), blamed);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::bytes;
 use crate::error::{DEALER, Error, PeerFault, Result};
-use crate::frame::{Frame, Kind, LONGEST_REASON};
+use crate::frame::{EITHER, Frame, Kind, LONGEST_REASON, cut_to, step_name};
 use crate::inbox::{Arrival, End, Inbox, StepHash};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
@@ -140,7 +140,7 @@ impl Mesh {
         let own = self.shared.roster().words.own;
         let error = Error::misuse(format!("this {own} ended the run: {reason}"));
         let ended = self.shared.inbox_fails(error, |_| {
-            (self.shared.party, "end".to_owned(), reason.to_owned())
+            (Some(self.shared.party), "end".to_owned(), reason.to_owned())
         });
         if ended {
             self.shared.cut();
@@ -277,7 +277,7 @@ impl Shared {
         let farewell = self.farewell();
         if let Some(report) = self.inbox.take_report() {
             // The text must not read as if this party blamed itself.
-            let reason = match report.blamed == self.party {
+            let reason = match report.blamed == Some(self.party) {
                 true => report.fault(self.roster()).text(&self.voice()),
                 false => report.reason,
             };
@@ -306,6 +306,9 @@ impl Shared {
     pub(crate) fn fail(&self, error: Error) -> Error {
         self.inbox_fails(error.clone(), |error| {
             let (blamed, step) = match error {
+                Error::Cheating { first, last, .. } => {
+                    return (None, first.clone(), last.clone());
+                }
                 Error::Peer { party, step, .. } => (*party, &step[..]),
                 Error::Desync {
                     party,
@@ -315,28 +318,27 @@ impl Shared {
                 Error::Differ { party, step, odd } => (odd.unwrap_or(*party), &step[..]),
                 _ => (self.party, "end"),
             };
-            (blamed, step.to_owned(), error.reason(&self.voice()))
+            (Some(blamed), step.to_owned(), error.reason(&self.voice()))
         });
         self.cut();
         self.inbox.failure().unwrap_or(error)
     }
 
-    /// Ends the mesh and tells the peers the party to blame, the step and the reason. Returns false
-    /// if the mesh had ended before.
+    /// Ends the mesh and tells the peers the party to blame, the step and the reason, or no party
+    /// and two steps if one of two cheated. Returns false if the mesh had ended before.
     fn inbox_fails(
         &self,
         error: Error,
-        told: impl FnOnce(&Error) -> (usize, String, String),
+        told: impl FnOnce(&Error) -> (Option<usize>, String, String),
     ) -> bool {
         let _farewell = self.farewell();
         let first = self.inbox.fail(error.clone());
         if first {
             let (blamed, step, reason) = told(&error);
-            let blamed = if blamed == DEALER {
-                self.parties()
-            } else {
-                blamed
-            };
+            let blamed = blamed.map(|blamed| match blamed {
+                DEALER => self.parties(),
+                party => party,
+            });
             self.tell_last(&abort(Kind::Abort, blamed, &step, &reason), None);
         }
         first
@@ -470,10 +472,12 @@ fn place(kind: Kind, channel: u16, step: &Begun, payload: Vec<u64>) -> Frame {
     }
 }
 
-/// Returns the frame that says why the mesh ends: the party to blame and the reason.
-fn abort(kind: Kind, blamed: usize, step: &str, reason: &str) -> Frame {
+/// Returns the frame that says why the mesh ends: the party to blame and the reason, or no party
+/// and two steps if one of two cheated.
+fn abort(kind: Kind, blamed: Option<usize>, step: &str, reason: &str) -> Frame {
     let reason = cut_to(reason, LONGEST_REASON);
-    let mut payload = vec![blamed as u64, reason.len() as u64];
+    let blamed = blamed.map_or(EITHER, |party| party as u64);
+    let mut payload = vec![blamed, reason.len() as u64];
     payload.extend(bytes::to_words(reason.as_bytes()));
     control(kind, step, payload)
 }
@@ -490,23 +494,6 @@ pub(crate) fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
         piggyback: Vec::new(),
         payload,
     }
-}
-
-/// Returns a step's name in the form that frames carry.
-pub(crate) fn step_name(name: &str) -> Arc<str> {
-    let clean: String = name
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    cut_to(&clean, crate::frame::LONGEST_NAME).into()
-}
-
-fn cut_to(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 #[cfg(test)]

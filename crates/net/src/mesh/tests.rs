@@ -27,7 +27,7 @@ fn mesh() -> (Mesh, Arc<Inbox>) {
 
 fn mesh_of(link: Box<dyn Link>) -> (Mesh, Arc<Inbox>) {
     let roster = Roster::new(2, false.into());
-    let inbox = Arc::new(Inbox::new(roster, 1 << 20));
+    let inbox = Arc::new(Inbox::new(0, roster, 1 << 20));
     let links: Vec<Option<Box<dyn Link>>> = vec![None, Some(link)];
     let mesh = Mesh::new(0, Duration::from_millis(300), Arc::clone(&inbox), links);
     (mesh, inbox)
@@ -101,7 +101,7 @@ impl Link for Slow {
 fn three(timeout: Duration) -> [Mesh; 3] {
     let roster = Roster::new(3, false.into());
     let inboxes: Vec<_> = (0..3)
-        .map(|_| Arc::new(Inbox::new(roster, usize::MAX)))
+        .map(|party| Arc::new(Inbox::new(party, roster, usize::MAX)))
         .collect();
     let link = |from: usize, to: usize| -> Option<Box<dyn Link>> {
         let to_inbox = || Arc::clone(&inboxes[to]);
@@ -154,7 +154,7 @@ fn who_failed_is_heard_itself_where_its_word_comes_soon() {
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(50));
-            inbox.deliver(1, abort(Kind::Abort, 1, "end", "its program raised"));
+            inbox.deliver(1, abort(Kind::Abort, Some(1), "end", "its program raised"));
         });
         two.channel(0).receive(0, 1).unwrap_err().to_string()
     });
@@ -176,6 +176,20 @@ fn who_is_blamed_passes_on_who_says_so() {
     assert_eq!(error, expected);
 }
 
+/// Word of cheating that is passed on is the same as at first hand. Each party suspects the two
+/// others.
+#[test]
+fn cheating_is_passed_on_as_such() {
+    let [zero, one, two] = three(Duration::from_secs(60));
+    let found = one.channel(0).cheated("matmul", "reveal");
+    assert_eq!(found, Error::cheating(1, "matmul", "reveal"));
+    drop(zero);
+    let mut channel = two.channel(0);
+    channel.begin("reveal");
+    let error = channel.receive(0, 1).unwrap_err();
+    assert_eq!(error, Error::cheating(2, "matmul", "reveal"));
+}
+
 /// The link of a party that has ended accepts nothing, and word of the cause comes a moment later.
 #[test]
 fn who_cannot_send_to_a_party_that_died_waits_for_word_of_the_cause() {
@@ -186,7 +200,7 @@ fn who_cannot_send_to_a_party_that_died_waits_for_word_of_the_cause() {
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(50));
-            inbox.deliver(1, abort(Kind::Abort, 1, "end", "its program raised"));
+            inbox.deliver(1, abort(Kind::Abort, Some(1), "end", "its program raised"));
         });
         channel.send(1, vec![7]).unwrap_err().to_string()
     });

@@ -188,7 +188,7 @@ fn start(
     outgoing: Vec<Option<tls::Outgoing>>,
     incoming: Vec<Option<tls::Incoming>>,
 ) -> Result<Mesh> {
-    let inbox = Arc::new(Inbox::new(roster, ROOM));
+    let inbox = Arc::new(Inbox::new(party, roster, ROOM));
     let failed = |_| no_thread("a link");
     let mut links: Vec<Option<Box<dyn Link>>> = Vec::new();
     for (peer, (outgoing, incoming)) in outgoing.into_iter().zip(incoming).enumerate() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::certificates;
-use crate::frame::{Frame, Kind, MOST_WORDS};
+use crate::frame::{Frame, Kind, MOST_WORDS, step_name};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -59,7 +59,7 @@ fn verdict(bytes: &[u8]) -> Error {
 }
 
 fn frame(words: usize) -> Vec<u8> {
-    let name = crate::mesh::step_name("multiply");
+    let name = step_name("multiply");
     let mut bytes = Frame {
         kind: Kind::Data,
         channel: 0,

@@ -2,7 +2,10 @@
 
 use crate::streams::{Stream, Streams, locked};
 use mpc::correlations::Demand;
-use mpc::{Error, Expectation, Name, Protocol, Recipient, Rehearsal, Result, Settings, functions};
+use mpc::{
+    Error, Expectation, Name, Protocol, Recipient, Rehearsal, Result, Settings, Verification,
+    functions,
+};
 use net::{Mesh, Process, Reading, Words};
 use std::fmt;
 use std::hint;
@@ -315,6 +318,23 @@ impl Session {
         self.work(|protocol| Ok(protocol.checking().is_some()))
     }
 
+    /// Verifies what was computed so far, without opening anything: [`Protocol::verify`]. A thread
+    /// of [`Session::side_by_side`] verifies what its own stream has computed.
+    ///
+    /// # Errors
+    /// As [`Session::work`], and `Cheating` if a party sent what does not follow from what it held.
+    pub fn verify(&self) -> Result<()> {
+        self.work(|protocol| protocol.verify())
+    }
+
+    /// Returns what verification has taken so far; `None` if the protocol verifies nothing.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than the session's.
+    pub fn verification(&self) -> Result<Option<Verification>> {
+        self.work(|protocol| Ok(protocol.verification()))
+    }
+
     /// Runs a whole program and ends the session: in order, or with an error that the others are
     /// told.
     ///
@@ -450,13 +470,16 @@ impl Session {
         }
     }
 
-    /// Ends the session in order: waits until the programs of all other parties have ended after
-    /// the same steps, and hands everything sent to the network.
+    /// Ends the session in order: verifies what was not verified before, since a program may reveal
+    /// nothing; waits until the programs of all other parties have ended after the same steps; and
+    /// hands everything sent to the network.
     ///
     /// # Errors
-    /// `Misuse` in another process than the session's; `Desync` for programs that differ; `Peer`
-    /// for a party that failed after its last step, or did not accept what was sent to it.
+    /// `Misuse` in another process than the session's; `Cheating` as [`Session::verify`]; `Desync`
+    /// for programs that differ; `Peer` for a party that failed after its last step, or did not
+    /// accept what was sent to it.
     pub fn close(&self) -> Result<()> {
+        self.verify()?;
         self.lock()?.protocol.channel().close()?;
         self.opened()?.mesh.close()
     }

@@ -15,6 +15,7 @@ from tacit.federated.experiments.journal import Journal
 from tacit.federated.simulation.page import Table, write_page
 from tacit.federated.simulation.plots import check_plots, lines
 from tacit.federated.simulation.presets import federation
+from tacit.providers import DEFAULT
 
 #: A dataset, a partition, a number of clients, and an aggregator.
 Case = tuple[str, str, int, str]
@@ -57,7 +58,12 @@ ROUNDS = 20
 
 
 def measured(
-    console: Console, tried: Sequence[Case], seeds: int, rounds: int, journal: Journal
+    console: Console,
+    tried: Sequence[Case],
+    seeds: int,
+    rounds: int,
+    journal: Journal,
+    protocol: str = DEFAULT,
 ) -> dict[Case, Learned]:
     """Runs each case in secret and in the clear."""
     found = {}
@@ -73,6 +79,7 @@ def measured(
                     data=data,
                     partition=partition,
                     seed=seed,
+                    protocol=protocol,
                 )
                 for seed in range(seeds)
             ],
@@ -89,17 +96,24 @@ def run(
     rounds: int | None = None,
     seeds: int = 3,
     device: str = "cpu",
+    protocol: str = DEFAULT,
 ) -> Path:
     """Runs all cases on data that come with packages, or PPPFL's measurements on a folder of
     data."""
     if data is not None:
         return pppfl.run(
-            console, path, data=data, rounds=rounds or pppfl.ROUNDS, seeds=seeds, device=device
+            console,
+            path,
+            data=data,
+            rounds=rounds or pppfl.ROUNDS,
+            seeds=seeds,
+            device=device,
+            protocol=protocol,
         )
     check_plots()
     journal = Journal.begun(path)
     rounds = rounds or ROUNDS
-    found = measured(console, CASES, seeds, rounds, journal)
+    found = measured(console, CASES, seeds, rounds, journal, protocol)
     rows = [
         [
             *map(str, case),

@@ -68,6 +68,14 @@ def round_fields(federation: Federation, *, in_secret: bool) -> dict[str, object
 
 
 def both(federations: list[Federation], journal: Journal) -> Learned:
-    """Runs federations in secret, between three processes, and in the clear."""
-    secret = tacit.launch(learned, federations, journal, transport=TRANSPORT, timeout=TIMEOUT)[HOST]
+    """Runs federations, whose servers have one protocol, in secret, between three processes, and in
+    the clear."""
+    secret = tacit.launch(
+        learned,
+        federations,
+        journal,
+        protocol=federations[0].settings.protocol,
+        transport=TRANSPORT,
+        timeout=TIMEOUT,
+    )[HOST]
     return Learned(secret, learned_plain(federations, journal))

@@ -22,7 +22,9 @@ from tacit.federated.simulation.federation import HOST, hand_in
 from tacit.federated.simulation.measuring import Measured
 from tacit.federated.simulation.page import Table, write_page
 from tacit.federated.simulation.plots import check_plots, lines
+from tacit.meter import Verification
 from tacit.parties.spawn import warm_up
+from tacit.providers import DEFAULT
 
 #: Numbers of parameters, with the usual number of clients, and of clients, with the usual number of
 #: parameters.
@@ -50,6 +52,7 @@ class Setting:
     bound: str
     clients: int
     parameters: int
+    protocol: str = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Cost:
     seconds: float
     bytes_sent: int
     rounds: int
+    #: What verification took of that, at the slowest server; None if the protocol verifies nothing.
+    verification: Verification | None = None
 
 
 def program(settings: list[Setting], times: int, journal: Journal) -> list[list[Cost]]:
@@ -77,7 +82,9 @@ def program(settings: list[Setting], times: int, journal: Journal) -> list[list[
 
 def _once(setting: Setting) -> Cost:
     root = setting.clients if AGGREGATORS[setting.aggregator].needs_root else None
-    settings = Settings(aggregator=setting.aggregator, bound=setting.bound, root=root)
+    settings = Settings(
+        protocol=setting.protocol, aggregator=setting.aggregator, bound=setting.bound, root=root
+    )
     round_ = Round.of(replace(settings, minimum_clients=1, reveals_single=True))
     session = tacit.session()
     updates = None
@@ -86,16 +93,25 @@ def _once(setting: Setting) -> Cost:
         vectors = torch.rand(count, setting.parameters, dtype=torch.float64) - 0.5
         updates = {client: round_.client(vector) for client, vector in enumerate(vectors)}
     submitted = hand_in(updates, setting.parameters)
-    before, started = session.meter.total, time.perf_counter()
+    before, verified = session.meter.total, session.meter.verification
+    started = time.perf_counter()
     round_.secret(submitted)
     cost = session.meter.total - before
-    return Cost(time.perf_counter() - started, cost.bytes_sent, cost.rounds)
+    seconds = time.perf_counter() - started
+    verification = session.meter.verification_since(verified)
+    return Cost(seconds, cost.bytes_sent, cost.rounds, verification)
 
 
 def measured(settings: Sequence[Setting], journal: Journal, times: int | None = None) -> list[Cost]:
-    """Measures the settings; returns their costs in the same order."""
+    """Measures settings of one protocol; returns their costs in the same order."""
     by_party = tacit.launch(
-        program, list(settings), times or TIMES, journal, transport=TRANSPORT, timeout=TIMEOUT
+        program,
+        list(settings),
+        times or TIMES,
+        journal,
+        protocol=settings[0].protocol,
+        transport=TRANSPORT,
+        timeout=TIMEOUT,
     )
     found = []
     for place in range(len(settings)):
@@ -105,7 +121,8 @@ def measured(settings: Sequence[Setting], journal: Journal, times: int | None = 
         ]
         middle = sorted(tries, key=lambda cost: cost.seconds)[len(tries) // 2]
         most = max(each[place][0].bytes_sent for each in by_party)
-        found.append(Cost(middle.seconds, most, max(each[place][0].rounds for each in by_party)))
+        rounds = max(each[place][0].rounds for each in by_party)
+        found.append(Cost(middle.seconds, most, rounds, middle.verification))
     return found
 
 
@@ -117,6 +134,7 @@ def run(
     clients: Sequence[int] = CLIENTS,
     names: Sequence[str] = (),
     at_the_intake: Sequence[int] = AT_THE_INTAKE,
+    protocol: str = DEFAULT,
 ) -> Path:
     """Writes tables and plots of seconds and bytes."""
     check_plots()
@@ -125,8 +143,12 @@ def run(
         warm_up()
     names = names or list(AGGREGATORS)
     kinds = [("fedavg", "none"), *((name, "refuse") for name in names)]
-    by_size = [Setting(*kind, USUAL_CLIENTS, size) for kind in kinds for size in parameters]
-    by_count = [Setting(*kind, count, USUAL_PARAMETERS) for kind in kinds for count in clients]
+    by_size = [
+        Setting(*kind, USUAL_CLIENTS, size, protocol) for kind in kinds for size in parameters
+    ]
+    by_count = [
+        Setting(*kind, count, USUAL_PARAMETERS, protocol) for kind in kinds for count in clients
+    ]
     settings = list(dict.fromkeys([*by_size, *by_count]))
     console.print(f"{len(settings)} settings, each several times ...")
     costs = dict(zip(settings, measured(settings, journal), strict=True))
@@ -141,8 +163,8 @@ def run(
     console.print(f"{len(at_the_intake)} federations over TLS ...")
     by_clients = {}
     for count in at_the_intake:
-        by_clients[count] = of_clients(count)
-        journal.add(federation_of=count, **asdict(by_clients[count]))
+        by_clients[count] = of_clients(count, protocol)
+        journal.add(federation_of=count, **by_clients[count].as_json())
     tables.append(_table_of_clients(by_clients))
     plots.append(_plot_of_clients(path / "federations.png", by_clients))
     words = [
@@ -155,9 +177,14 @@ def run(
     return write_page(path / "report.html", "What a round costs the servers", words, tables, plots)
 
 
-def of_clients(count: int) -> Measured:
+def of_clients(count: int, protocol: str = DEFAULT) -> Measured:
     """Measures rounds of the given number of clients over the intake."""
-    rules = {"bound": "none", "minimum_clients": 1, "reveals_single": True}
+    rules = {
+        "protocol": protocol,
+        "bound": "none",
+        "minimum_clients": 1,
+        "reveals_single": True,
+    }
     return measuring.measured(measuring.Federation(USUAL_PARAMETERS, rules, count, TIMES))
 
 
@@ -192,7 +219,7 @@ def _name(setting: Setting) -> str:
 
 
 def _table(title: str, settings: Sequence[Setting], costs: dict[Setting, Cost]) -> Table:
-    rows = []
+    rows, verifies = [], any(costs[each].verification for each in settings)
     for setting in settings:
         cost = costs[setting]
         sizes = (str(setting.clients), str(setting.parameters))
@@ -203,13 +230,11 @@ def _table(title: str, settings: Sequence[Setting], costs: dict[Setting, Cost]) 
                 f"{cost.seconds:.3f}",
                 f"{cost.bytes_sent / 1e6:.3f}",
                 str(cost.rounds),
+                *([] if cost.verification is None else [f"{cost.verification.seconds:.3f}"]),
             ]
         )
-    return Table(
-        title,
-        ("aggregator", "clients", "parameters", "seconds", "MB sent by a server", "rounds"),
-        rows,
-    )
+    headings = ["aggregator", "clients", "parameters", "seconds", "MB sent by a server", "rounds"]
+    return Table(title, [*headings, *(["seconds of verification"] if verifies else [])], rows)
 
 
 def _plot(path: Path, what: str, settings: Sequence[Setting], costs: dict[Setting, Cost]) -> Path:

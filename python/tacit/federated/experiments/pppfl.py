@@ -22,6 +22,7 @@ from tacit.federated.simulation.federation import Federation, Row
 from tacit.federated.simulation.page import Table, write_page
 from tacit.federated.simulation.plots import Line, check_plots, lines
 from tacit.federated.simulation.training import Training
+from tacit.providers import DEFAULT
 
 #: PPPFL's accuracies in secret and in the clear, in percent (tables 5.21 and 5.22).
 PAPER = {
@@ -71,12 +72,20 @@ def cases(data: str) -> list[Case]:
     return list(dict.fromkeys(tried))
 
 
-def federation(case: Case, path: Path, rounds: int, device: str, seed: int) -> Federation:
+def federation(
+    case: Case, path: Path, rounds: int, device: str, seed: int, protocol: str = DEFAULT
+) -> Federation:
     """Makes a federation whose clients see as many examples in all as the usual number of clients
     does."""
     rounds = max(1, round(rounds * CLIENTS / case.clients))
     # Each client contributes one batch of the same size to a round, so all have the same weight.
-    settings = Settings(bound="none", greatest_weight=1.0, minimum_clients=1, reveals_single=True)
+    settings = Settings(
+        protocol=protocol,
+        bound="none",
+        greatest_weight=1.0,
+        minimum_clients=1,
+        reveals_single=True,
+    )
     is_image = bool(case.network)
     training = Training(
         epochs=1,
@@ -108,6 +117,7 @@ def run(
     rounds: int = ROUNDS,
     seeds: int = 1,
     device: str = "cpu",
+    protocol: str = DEFAULT,
 ) -> Path:
     """Writes all tables of the datasets in a folder."""
     check_plots()
@@ -118,7 +128,9 @@ def run(
         learned = {}
         for case in cases(name):
             console.print(f"{name} {case.network}, skew {case.skew}, {case.clients} clients ...")
-            tried = [federation(case, data, rounds, device, seed) for seed in range(seeds)]
+            tried = [
+                federation(case, data, rounds, device, seed, protocol) for seed in range(seeds)
+            ]
             learned[case] = both(tried, journal)
             worst = max(worst, learned[case].difference)
         tables += _tables(name, learned)

@@ -94,17 +94,27 @@ def mechanism_of(settings: Settings, delta: float, servers: int = len(ROOTS)) ->
     return Mechanism.of(settings.sigma, lacked, settings.sampling, delta, OFF[settings.noise])
 
 
+def check_protocol(name: str) -> None:
+    """Checks that the servers of a federation can have a protocol. What the core declares of each
+    decides (``tacit.providers``).
+
+    Raises:
+        MisuseError: the protocol serves no federation, or there is none of that name.
+    """
+    serving = [each.name for each in PROTOCOLS.values() if each.serves_federations]
+    if name not in serving:
+        raise MisuseError(
+            f"protocol = {name!r} serves no federation; known are {', '.join(serving)}"
+        )
+
+
 def check(settings: Settings, chosen: Aggregator) -> None:
     """Checks that settings are valid and fit together, for any participants.
 
     Raises:
         MisuseError: one is not valid, or they do not fit together.
     """
-    serving = [each.name for each in PROTOCOLS.values() if each.serves_federations]
-    if settings.protocol not in serving:
-        raise MisuseError(
-            f"protocol = {settings.protocol!r} serves no federation; known are {', '.join(serving)}"
-        )
+    check_protocol(settings.protocol)
     if settings.bound not in BOUNDS:
         raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
     if settings.result_to not in RECIPIENTS:

@@ -22,7 +22,7 @@ from tacit.errors import PeerError, TacitError, cause, peer_error, setup_error
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.service.config import SERVERS, text_of
 from tacit.federated.service.report import Report
-from tacit.meter import Reading
+from tacit.meter import Reading, Verification
 from tacit.parties import processes
 from tacit.parties.launch import first_cause, named
 from tacit.parties.processes import Child
@@ -53,6 +53,8 @@ class ServerReport:
     #: Communication between the servers.
     cost: Reading
     threat_model: str
+    #: What verification has taken since the server opened, if its protocol verifies.
+    verification: Verification | None
 
 
 class Servers:

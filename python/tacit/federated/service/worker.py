@@ -52,7 +52,8 @@ def _outcome(
                 report = server.round(model)
                 cost = server.meter.total - before
                 model = report.model
-                sending.send(cloudpickle.dumps(ServerReport(report, cost, server.threat_model)))
+                told = ServerReport(report, cost, server.threat_model, server.meter.verification)
+                sending.send(cloudpickle.dumps(told))
         return True, time.monotonic(), None
     except BaseException as error:
         return False, time.monotonic(), portable(error)

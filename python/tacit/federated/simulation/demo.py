@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -26,6 +27,7 @@ from tacit.federated.simulation.federation import Clients, Federation, Row, acco
 from tacit.federated.simulation.in_process_clients import Crowd
 from tacit.federated.simulation.plots import check_plots
 from tacit.federated.simulation.training import one_thread
+from tacit.meter import verification_of
 
 #: The time in which a client may submit, in seconds: clients train in turn, on any machine.
 SECONDS = 600.0
@@ -60,10 +62,14 @@ class Outcome:
     table: list[Row]
     table_plain: list[Row]
     threat_model: str
+    #: The entry on verification in a round, if the protocol verifies.
+    verified: dict[str, Any]
 
     def as_json(self) -> dict[str, object]:
         """Returns all fields by name."""
-        return asdict(self)
+        fields = asdict(self)
+        verified = fields.pop("verified")
+        return {**fields, **verified}
 
 
 def demonstrate(console: Console, federation: Federation) -> Outcome:
@@ -89,7 +95,7 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
         def show(description: str, done: int) -> None:
             progress.update(task, advance=done, description=description)
 
-        rows, threat_model = learned(federation, clients, show)
+        rows, reports = learned(federation, clients, show)
         task = progress.add_task("the same in the clear", total=federation.rounds)
         plain, _ = in_the_clear(
             federation, lambda row: show(f"the same in the clear: accuracy {row.accuracy:.1%}", 1)
@@ -112,7 +118,8 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
         backdoor_secret=last.backdoor,
         table=rows,
         table_plain=plain,
-        threat_model=threat_model,
+        threat_model=reports[0].threat_model,
+        verified=verification_of([each.verification for each in reports], federation.rounds),
     )
 
 
@@ -129,8 +136,10 @@ def _check(federation: Federation) -> None:
     check_chosen(federation.settings, federation.clients)
 
 
-def learned(federation: Federation, clients: Clients, show: Show) -> tuple[list[Row], str]:
-    """Runs all rounds in secret; returns their rows, and what is protected against whom."""
+def learned(
+    federation: Federation, clients: Clients, show: Show
+) -> tuple[list[Row], list[ServerReport]]:
+    """Runs all rounds in secret; returns their rows, and each server's last report."""
     count = _handing_in(federation)
     plan = Plan(
         count, federation.settings, clients.start, federation.rounds, SECONDS, federation.delta
@@ -145,7 +154,7 @@ def learned(federation: Federation, clients: Clients, show: Show) -> tuple[list[
             row, reports = _round(number, clients, crowd, servers)
             rows.append(row)
             show(f"learning in secret: accuracy {row.accuracy:.1%}", 1)
-    return rows, reports[0].threat_model
+    return rows, reports
 
 
 def _handing_in(federation: Federation) -> int:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from tacit.federated.rounds.settings import Settings
 from tacit.federated.service.client import Client
 from tacit.federated.service.config import SERVERS, text_of
 from tacit.federated.service.server import Server
+from tacit.meter import verification_of
 from tacit.parties.delay import Delay
 from tacit.providers import CONSUMING
 
@@ -77,6 +78,14 @@ class Measured:
     cpu_seconds: list[float]
     #: The peak, in bytes.
     memory: list[int]
+    #: The entry on verification, if the protocol verifies.
+    verified: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns all fields by name."""
+        fields = asdict(self)
+        verified = fields.pop("verified")
+        return {**fields, **verified}
 
 
 def measured(case: Federation, threads: int | None = None) -> Measured:
@@ -101,7 +110,10 @@ def measured(case: Federation, threads: int | None = None) -> Measured:
         clients["seconds"],
         clients["bytes_up"],
         clients["cpu"],
-        *([server[name] for server in servers] for name in ("bytes_sent", "cpu", "memory")),
+        bytes_sent=[server["bytes_sent"] for server in servers],
+        cpu_seconds=[server["cpu"] for server in servers],
+        memory=[server["memory"] for server in servers],
+        verified=verification_of([server["verification"] for server in servers], case.repetitions),
     )
 
 
@@ -171,16 +183,17 @@ def _server(
     with Server.open(config, number, threads, listeners) as server:
         server.round(model)
         meter = tacit.session().meter
-        before, started = meter.total, time.process_time()
+        before, verified, started = meter.total, meter.verification, time.process_time()
         for _ in range(case.repetitions):
             report = server.round(model)
         cpu = (time.process_time() - started) / case.repetitions
         sent = (meter.total - before).bytes_sent // case.repetitions
+        verification = meter.verification_since(verified)
     if report.failure is not None:
         raise RuntimeError(report.failure)
     unit = 1 if sys.platform == "darwin" else 1024
     memory = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"cpu": cpu, "bytes_sent": sent, "memory": memory}
+    return {"cpu": cpu, "bytes_sent": sent, "memory": memory, "verification": verification}
 
 
 def _clients(case: Federation, config: Path) -> dict[str, Any]:

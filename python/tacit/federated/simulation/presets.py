@@ -8,6 +8,7 @@ from tacit.federated.rounds.settings import Settings
 from tacit.federated.simulation.attacks import Attack
 from tacit.federated.simulation.federation import Federation
 from tacit.federated.simulation.training import Training
+from tacit.providers import DEFAULT
 
 #: The bound on an update's norm: about the norm of an honest update in the first rounds.
 NORM = 3.0
@@ -33,6 +34,7 @@ def federation(
     sampling: float = 1.0,
     seed: int = 0,
     arguments: Mapping[str, float] | None = None,
+    protocol: str = DEFAULT,
 ) -> Federation:
     """Makes a federation.
 
@@ -44,6 +46,7 @@ def federation(
         file, _, name = aggregator.rpartition(":")
         aggregator = f"{Path(file).resolve()}:{name}"
     settings = Settings(
+        protocol=protocol,
         aggregator=aggregator,
         bound=bound,
         norm=NORM if sigma is None else NORM_WITH_NOISE,

@@ -12,6 +12,7 @@ from tacit.federated.simulation.demo import Outcome
 from tacit.federated.simulation.federation import Row
 from tacit.federated.simulation.page import Table, folder, write_page
 from tacit.federated.simulation.plots import lines
+from tacit.meter import verification_lines
 
 #: Headings of the table of rounds, and the cells below each.
 COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
@@ -62,6 +63,7 @@ def sentences(outcome: Outcome) -> list[str]:
         f"TLS included. A server sends the other two {_megabytes(outcome.bytes_sent_per_server)} "
         f"MB a round."
     )
+    found += [f"{line}." for line in verification_lines(outcome.verified)]
     return [*found, f"Threat model: {outcome.threat_model}."]
 
 
