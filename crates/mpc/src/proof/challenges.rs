@@ -1,6 +1,6 @@
 //! The challenges of a proof: seeds, what verifiers tell the prover of them, and what is drawn.
 
-use super::maps::Grid;
+use super::grid::Grid;
 use super::ring::{Ring, Value};
 use super::{CHUNKS, Equations, Level, Name, Purpose, Refused, VARIABLES};
 use kernels::stream::{Key, Stream};

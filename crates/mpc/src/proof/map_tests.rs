@@ -363,7 +363,7 @@ fn an_error_of_words_does_not_make_up_for_maps() {
     // The weight of the one output, as the parties draw it.
     let keys = Keys::of(1);
     let seeds = challenges::Seeds::draw::<Words>(NAME, &keys.0[2], 3);
-    let grid = Map::<Words>::grid(&batch.maps[0].map);
+    let grid = batch.maps[0].map.grid();
     let weights = challenges::Weights::<Words>::draw(&seeds.weights, 1, &[grid]);
     let [rows, columns] = &weights.maps[0];
     let [row, column] = [rows[0], columns[0]].map(Words::member);

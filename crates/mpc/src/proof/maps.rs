@@ -2,74 +2,8 @@
 
 use super::challenges::Weights;
 use super::folds::Side;
-use super::ring::{FieldElement, Ring};
-use super::{Bits, Known};
-use std::convert::Infallible;
-
-/// A place of a map's operand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// The operand that rows of outputs depend on.
-    First,
-    /// The operand that columns of outputs depend on.
-    Second,
-}
-
-/// The sizes of a map.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Grid {
-    /// The number of rows of outputs.
-    pub rows: usize,
-    /// The number of columns of outputs. There is one output for each row and column.
-    pub columns: usize,
-    /// The length of the inner product.
-    pub inner: usize,
-    /// The numbers of words of both operands.
-    pub operands: [usize; 2],
-}
-
-/// A bilinear map whose outputs are a grid.
-///
-/// Let A be the sum over all rows, with weights, of what a row's outputs depend on of the first
-/// operand, and B the like for columns. The inner product of A and B is the sum of all outputs,
-/// each times the weights of its row and its column. Weights are members.
-pub trait Map<R: Ring>: Sized {
-    /// Returns the sizes.
-    ///
-    /// # Panics
-    /// If the map does not exist.
-    fn grid(&self) -> Grid;
-
-    /// Returns A of a first operand and the weights of rows, or B of a second one and the weights
-    /// of columns.
-    fn sums(&self, place: Place, words: &[u64], weights: &[u64]) -> Vec<R::Element>;
-
-    /// Returns the sum of outputs, each times the weights of its row and its column.
-    fn outputs(&self, words: &[u64], weights: [&[u64]; 2]) -> R::Element;
-
-    /// Puts elements in blocks, the last one filled up with zeros; each divided by the weight of
-    /// its lane, if there are weights.
-    fn blocks(elements: &[R::Element], divide_by: Option<&R::Weights>) -> Vec<R::Block>;
-}
-
-/// There are no maps of bits.
-impl Map<Bits> for Infallible {
-    fn grid(&self) -> Grid {
-        match *self {}
-    }
-
-    fn sums(&self, _: Place, _: &[u64], _: &[u64]) -> Vec<FieldElement> {
-        match *self {}
-    }
-
-    fn outputs(&self, _: &[u64], _: [&[u64]; 2]) -> FieldElement {
-        match *self {}
-    }
-
-    fn blocks(_: &[FieldElement], _: Option<&()>) -> Vec<<Bits as Ring>::Block> {
-        Vec::new()
-    }
-}
+use super::grid::{Grid, Map, Place};
+use super::ring::Ring;
 
 /// A term of equations about a map: its outputs for two operands.
 #[derive(Clone, Copy, Debug)]
@@ -88,9 +22,6 @@ pub struct MapEquations<M, T> {
     /// The terms, whose outputs are added up.
     pub terms: Vec<MapTerm<T>>,
 }
-
-/// What a verifier knows of equations about a map.
-pub type KnownMap<'a, M> = Known<'a, MapEquations<M, &'a [u64]>>;
 
 impl<T> MapTerm<T> {
     /// Returns the place of a side's operand.

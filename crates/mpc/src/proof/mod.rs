@@ -130,6 +130,7 @@
 
 mod challenges;
 mod folds;
+mod grid;
 #[cfg(test)]
 mod map_definitions;
 #[cfg(test)]
@@ -144,11 +145,12 @@ mod values;
 mod verifiers;
 
 pub use challenges::{Opening, Seed};
-pub use maps::{Grid, KnownMap, Map, MapEquations, MapTerm, Place};
+pub use grid::{Grid, Map, Place};
+pub use maps::{MapEquations, MapTerm};
 pub use products::Product;
 pub use prover::Prover;
 pub use ring::{Bits, Ring, Words};
-pub use verifiers::{Known, LeftVerifier, RightVerifier};
+pub use verifiers::{Known, KnownMap, LeftVerifier, RightVerifier};
 
 use kernels::galois::words::{CHUNKS, VARIABLES, VERTICES};
 use kernels::stream::{Key, Stream};

@@ -11,8 +11,7 @@
 //! their own. So one grid holds every output once, and its inner product is that of all products,
 //! one after another.
 
-use super::maps::{Grid, Map, Place};
-use super::ring::Words;
+use super::grid::{Grid, Map, Place};
 use kernels::convolution::{self, Convolution};
 use kernels::galois::matrix::{sum_columns, sum_rows};
 use kernels::galois::{Block, Element, LANES, blocks};
@@ -46,7 +45,11 @@ impl Product {
     }
 }
 
-impl Map<Words> for Product {
+impl Map for Product {
+    type Element = Element;
+    type Block = Block;
+    type Weights = Block;
+
     fn grid(&self) -> Grid {
         match self {
             Self::Matrices {

@@ -12,7 +12,7 @@
 //!
 //! Bits need no random weights of lanes: the bits of a word are coefficients of an element.
 
-use super::maps::Map;
+use super::grid::{Grid, Map, Place};
 use super::products::Product;
 use kernels::galois::{self, Block, DEGREE, Element, blocks, words};
 use kernels::stream::Stream;
@@ -55,7 +55,7 @@ pub trait Ring: Sized {
     /// The weights of lanes.
     type Weights;
     /// The bilinear maps that equations may be about.
-    type Map: Map<Self>;
+    type Map: Map<Element = Self::Element, Block = Self::Block, Weights = Self::Weights>;
     /// The block of zeros.
     const ZEROS: Self::Block;
 
@@ -232,6 +232,29 @@ impl Value for FieldElement {
 
 /// An element for each bit of a word.
 type BitBlock = [u64; binary_field::LANES];
+
+/// There are no maps of bits.
+impl Map for Infallible {
+    type Element = FieldElement;
+    type Block = BitBlock;
+    type Weights = ();
+
+    fn grid(&self) -> Grid {
+        match *self {}
+    }
+
+    fn sums(&self, _: Place, _: &[u64], _: &[u64]) -> Vec<FieldElement> {
+        match *self {}
+    }
+
+    fn outputs(&self, _: &[u64], _: [&[u64]; 2]) -> FieldElement {
+        match *self {}
+    }
+
+    fn blocks(_: &[FieldElement], _: Option<&()>) -> Vec<BitBlock> {
+        Vec::new()
+    }
+}
 
 impl Ring for Bits {
     const NAME: &'static str = "bits";

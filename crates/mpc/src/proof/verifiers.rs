@@ -2,7 +2,8 @@
 
 use super::challenges::{Opening, Point, Seed, Seeds, Weights};
 use super::folds::{self, Side};
-use super::maps::{self, KnownMap, Map};
+use super::grid::Map;
+use super::maps::{self, MapEquations};
 use super::ring::{Ring, Value};
 use super::values::{blinding, elements, sum_at_corners, uniform, words};
 use super::{Equations, Level, Name, Purpose, Refused, levels, rows_of};
@@ -15,6 +16,9 @@ pub struct Known<'a, E = Equations<&'a [u64]>> {
     /// This verifier's summand of the right-hand sides.
     pub constants: &'a [u64],
 }
+
+/// What a verifier knows of equations about a map.
+pub type KnownMap<'a, M> = Known<'a, MapEquations<M, &'a [u64]>>;
 
 /// The challenges of a proof, and this verifier's shares of its claims.
 struct Verifier<'a, R: Ring> {
