@@ -34,8 +34,6 @@ TRUSTING: list[dict[str, Any]] = [
     {"protocol": REFERENCE, "parties": 2},
 ]
 
-#: What needs a protocol that verifies. The mark goes when there is one.
-verifies = pytest.mark.xfail(strict=True, reason="the protocol does not verify yet")
 
 
 def is_entry(found: Any, parties: int = 3) -> bool:
@@ -68,7 +66,6 @@ def test_results_are_those_of_the_other_protocols() -> None:
     torch.testing.assert_close(found[1], torch.tensor([2.25, 4.0]), atol=1e-4, rtol=0)
 
 
-@verifies
 def test_a_program_s_verification_is_counted() -> None:
     def program() -> list[Verification | None]:
         meter, found = tacit.session().meter, []
@@ -86,7 +83,6 @@ def test_a_program_s_verification_is_counted() -> None:
         assert 0 < first.seconds < more.seconds
 
 
-@verifies
 def test_the_end_of_a_program_that_reveals_nothing_verifies_it() -> None:
     def program() -> Any:
         x = tacit.share(torch.ones(100), owner=0)
@@ -220,7 +216,6 @@ def test_commands_run(call: str, done: Done) -> None:
         assert f"Threat model: 3 parties, {model}; {MODEL}" in printed
 
 
-@verifies
 @pytest.mark.parametrize("call", calls(Path()))
 def test_reports_of_commands_have_what_verification_took(call: str, done: Done) -> None:
     report, printed = done(call)
@@ -259,7 +254,6 @@ def reports(folder: Path, words: Callable[[list[object]], list[object]]) -> list
     return [json.loads(file.read_text()) for file in files]
 
 
-@verifies
 def test_parties_of_a_configuration_run_a_program(folder: Path, tmp_path: Path) -> None:
     found = reports(tmp_path, lambda party: ["run", *party, folder / "program.py"])
     for report in found:
@@ -269,7 +263,6 @@ def test_parties_of_a_configuration_run_a_program(folder: Path, tmp_path: Path) 
         assert report["verification"]["rounds"] > 0
 
 
-@verifies
 def test_parties_of_a_configuration_call_a_function(folder: Path, tmp_path: Path) -> None:
     called = calls(folder)["riscv try"][2:]
     found = reports(tmp_path, lambda party: ["riscv", "run", *called, *party])
@@ -278,7 +271,6 @@ def test_parties_of_a_configuration_call_a_function(folder: Path, tmp_path: Path
     assert is_entry(found[0]["verification"])
 
 
-@verifies
 def test_the_page_of_a_launch_has_it(tmp_path: Path) -> None:
     def program() -> None:
         x = tacit.share(torch.ones(3), owner=0)

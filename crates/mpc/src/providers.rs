@@ -112,26 +112,29 @@ pub(crate) struct Environment<'a> {
     pub rehearsed: bool,
 }
 
+const REPLICATED: &str = "replicated";
+const MALICIOUS: &str = "replicated-malicious";
+
 /// All protocols. The first is the default.
 pub static PROTOCOLS: [ProtocolProvider; 4] = [
     ProtocolProvider {
-        name: "replicated",
+        name: REPLICATED,
         summary: "three parties, of whom no two collude",
         usual_parties: 3,
         consumes: false,
         secret: true,
         serves: true,
-        threat_model: |parties, _| replicated::threat_model(parties),
+        threat_model: |parties, _| replicated::threat_model(REPLICATED, parties, true),
         open: |environment| Ok(Box::new(Replicated::new(online(environment.mesh)?)?)),
     },
     ProtocolProvider {
-        name: "replicated-malicious",
+        name: MALICIOUS,
         summary: "three parties, of whom one may cheat",
         usual_parties: 3,
         consumes: false,
         secret: true,
         serves: false,
-        threat_model: |parties, _| replicated::malicious_threat_model(parties),
+        threat_model: |parties, _| replicated::threat_model(MALICIOUS, parties, false),
         open: |environment| {
             let channel = online(environment.mesh)?;
             Ok(Box::new(Replicated::malicious(channel)?))

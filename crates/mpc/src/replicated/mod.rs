@@ -90,26 +90,15 @@ pub struct Party {
     kept: Kept,
 }
 
-/// Returns what this protocol protects.
+/// Returns what this protocol protects, of parties that are assumed to follow it, or of parties
+/// that prove what they send. `protocol` is its name in errors.
 ///
 /// # Errors
 /// `Misuse` unless there are three parties.
-pub fn threat_model(parties: usize) -> Result<ThreatModel> {
-    of_three("replicated", parties, true)
-}
-
-/// Returns what this protocol protects if all that is sent is proven.
-///
-/// # Errors
-/// `Misuse` unless there are three parties.
-pub fn malicious_threat_model(parties: usize) -> Result<ThreatModel> {
-    of_three("replicated-malicious", parties, false)
-}
-
-fn of_three(name: &str, parties: usize, semi_honest: bool) -> Result<ThreatModel> {
+pub fn threat_model(protocol: &str, parties: usize, semi_honest: bool) -> Result<ThreatModel> {
     if parties != 3 {
         return Err(Error::misuse(format!(
-            "protocol \"{name}\" is for exactly 3 parties, not {parties}"
+            "protocol \"{protocol}\" is for exactly 3 parties, not {parties}"
         )));
     }
     Ok(ThreatModel {
@@ -147,7 +136,7 @@ impl Replicated {
     }
 
     fn agree(mut channel: Channel, thirds: Thirds, proves: bool) -> Result<Self> {
-        threat_model(channel.parties())?;
+        threat_model("of replicated sharing", channel.parties(), !proves)?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
         channel.begin("agree on keys");
         let pairs = keys::pairs(&mut channel)?;
@@ -283,11 +272,7 @@ impl Protocol for Replicated {
     }
 
     fn threat_model(&self) -> ThreatModel {
-        let of_session = match self.verifying {
-            Some(_) => malicious_threat_model,
-            None => threat_model,
-        };
-        of_session(3).expect("three parties")
+        threat_model("", 3, self.verifying.is_none()).expect("three parties")
     }
 
     fn cost(&self, operation: Operation) -> Cost {
