@@ -149,12 +149,15 @@ def _party(name: str, warm_up: int, repetitions: int, runs_in_each: int) -> dict
     work, left = _case(name).prepare(), None
     for _ in range(warm_up):
         work()
+    tacit.verify()
     times = []
     before, made_before, verified = meter.total, meter.correlations, meter.verification
     for _ in range(repetitions):
         started, waited = time.perf_counter(), meter.waited_for_correlations
         for _ in range(runs_in_each):
             left = work()
+        # As an opening would do.
+        tacit.verify()
         spent = time.perf_counter() - started, meter.waited_for_correlations - waited
         times.append(tuple(seconds / runs_in_each for seconds in spent))
     runs = repetitions * runs_in_each
