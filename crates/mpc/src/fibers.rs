@@ -92,6 +92,16 @@ impl<S: Linked> Baton<S> {
         }
     }
 
+    /// Returns whether this is a fiber among others.
+    pub fn is_fiber(&self) -> bool {
+        self.others.is_some()
+    }
+
+    /// Returns the state, unless it was lost because another fiber panicked.
+    pub fn held(&mut self) -> Option<&mut S> {
+        self.state.as_deref_mut()
+    }
+
     /// Ends a turn: everything was sent that can be sent before something is received.
     ///
     /// # Errors

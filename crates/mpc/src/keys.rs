@@ -38,21 +38,43 @@ pub(crate) fn common(channel: &mut Channel) -> Result<Key> {
     Ok(key)
 }
 
-/// Returns whether all parties have the same key: a party could have told two others different
-/// contributions.
-pub(crate) fn is_same(channel: &mut Channel, key: &Key) -> Result<bool> {
-    let mut hasher = blake3::Hasher::new_derive_key("tacit common key, version 1");
-    let hash = net::bytes::to_words(hasher.update(key.as_bytes()).finalize().as_bytes());
+/// Agrees on a key that all parties know and none can choose. Each sends the hash of its
+/// contribution before it hears of the others', and in the end the hash of the key, since a party
+/// could have told two others different contributions. `None` if one deviated.
+///
+/// The hash is BLAKE3, taken for a random oracle: it says nothing about 128 random bits.
+pub(crate) fn tossed(channel: &mut Channel) -> Result<Option<Key>> {
     let me = channel.party();
     let others: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
-    for peer in &others {
-        channel.send(*peer, hash.clone())?;
+    let mine = random_key()?;
+    let mut exchange = |words: Vec<u64>| -> Result<Vec<Vec<u64>>> {
+        for peer in &others {
+            channel.send(*peer, words.clone())?;
+        }
+        let heard = others.iter();
+        heard
+            .map(|peer| channel.receive(*peer, words.len()))
+            .collect()
+    };
+    let hashes = exchange(hash(&mine, &format!("contribution of party {me}")))?;
+    let contributions = exchange(mine.to_words().to_vec())?;
+    let (mut key, mut is_right) = (mine, true);
+    for ((peer, words), told) in others.iter().zip(contributions).zip(hashes) {
+        let contribution = Key::from_words([words[0], words[1]]);
+        is_right &= hash(&contribution, &format!("contribution of party {peer}")) == told;
+        key = xor(&key, &contribution);
     }
-    let mut same = true;
-    for peer in others {
-        same &= channel.receive(peer, hash.len())? == hash;
+    let agreed = hash(&key, "key");
+    for told in exchange(agreed.clone())? {
+        is_right &= told == agreed;
     }
-    Ok(same)
+    Ok(is_right.then_some(key))
+}
+
+fn hash(key: &Key, of: &str) -> Vec<u64> {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit coins, version 1");
+    hasher.update(of.as_bytes()).update(key.as_bytes());
+    net::bytes::to_words(hasher.finalize().as_bytes())
 }
 
 fn receive(channel: &mut Channel, from: usize) -> Result<Key> {

@@ -24,7 +24,7 @@
 //! k01. Role 0 sees nothing.
 
 use super::roles::{MaskWords, Masks, Ranges, field};
-use super::{Pair, PairMut, Replicated, planes, proven_bit_products};
+use super::{Pair, PairMut, Replicated, planes, proven};
 use crate::bits::{flip, one_plane};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
@@ -85,7 +85,7 @@ pub(super) fn bit_to_ring(party: &mut Replicated, bit: &Bits, out: PairMut) -> R
         party.channel.send(after, message)?;
     }
     let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
-    let factors = proven_bit_products::Factors {
+    let factors = proven::bit_products::Factors {
         bit: [b0, b1],
         x: None,
     };
@@ -159,7 +159,7 @@ impl Replicated {
             self.channel.send(after, message)?;
         }
         let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
-        let factors = proven_bit_products::Factors { bit: [b0, b1], x };
+        let factors = proven::bit_products::Factors { bit: [b0, b1], x };
         product.exchange(
             self,
             factors,
@@ -221,12 +221,12 @@ impl BitProduct<'_> {
     fn exchange(
         self,
         protocol: &mut Replicated,
-        factors: proven_bit_products::Factors,
+        factors: proven::bit_products::Factors,
         e2: impl Fn(&Reserved, usize, &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
         e1: impl Fn(usize, &[u64], &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
     ) -> Result<()> {
         let x = factors.x;
-        let mut heard = proven_bit_products::Heard::new(&self.ranges, self.sent);
+        let mut heard = proven::bit_products::Heard::new(&self.ranges, self.sent);
         let is_proven = protocol.verifying.is_some();
         let [role_0, role_1, role_2] = self.ranges;
         let (after, before) = (protocol.after(), protocol.before());

@@ -8,7 +8,8 @@
 //! conversions between arithmetic and binary sharings. The files of truncation, comparison and bit
 //! products describe those protocols.
 //!
-//! **Adversary:** semi-honest, at most one corrupt party.
+//! **Adversary:** at most one corrupt party: semi-honest, or malicious if the parties prove what they
+//! send ([`proven`]).
 //!
 //! **Rounds and bits:** see [`cost`]. Products cost 64 bits per party and output, whatever the
 //! inner length. All messages that a mask can replace are expanded from keys that two parties
@@ -34,20 +35,12 @@ mod inputs;
 mod leaves;
 mod noise;
 mod products;
-mod proven_bit_products;
-mod proven_bits;
-mod proven_cost;
-mod proven_products;
-mod proven_sign;
-mod proven_truncation;
-mod record;
+mod proven;
 mod rectify;
-mod relations;
 mod roles;
 mod sign;
 pub mod submissions;
 mod truncation;
-mod verification;
 
 use crate::fibers::{self, Baton, Fibered, Linked};
 use crate::{
@@ -55,11 +48,11 @@ use crate::{
     Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
     Trust, Verification, keys, steps,
 };
-use kernels::stream::Stream;
+use kernels::stream::{Key, Stream};
 use kernels::third::Thirds;
 use net::Channel;
+use proven::verification::Verifying;
 use std::ops::{Deref, DerefMut};
-use verification::Verifying;
 
 /// Components that a party holds: its own, and that of the next party.
 type Pair<'a> = [&'a [u64]; 2];
@@ -142,12 +135,8 @@ impl Replicated {
         let pairs = keys::pairs(&mut channel)?;
         let key = |peer: usize| pairs[peer].clone().expect("a key with each other party");
         let pair = |peer: usize| Stream::new(&key(peer), "replicated: pair");
-        let common = keys::common(&mut channel)?;
+        let common = common_key(&mut channel, proves)?;
         let thirds = match proves {
-            true if !keys::is_same(&mut channel, &common)? => {
-                let step = channel.step().to_owned();
-                return Err(channel.cheated(&step, &step));
-            }
             // A verifier would have to compute a whole third.
             true => Thirds::of_word(0),
             false => thirds_of_all(&mut channel, thirds)?,
@@ -176,6 +165,22 @@ impl Replicated {
             ..
         } = &mut *self.0;
         [next, previous, common]
+    }
+
+    /// Sets from which size on what was recorded is verified at once, for tests.
+    #[cfg(feature = "mutation")]
+    pub fn verify_from(&mut self, size: usize) {
+        if let Some(verifying) = &mut self.0.verifying {
+            verifying.set_most(size);
+        }
+    }
+
+    /// Refuses what has no proofs yet.
+    fn without_proofs(&self, what: &str) -> Result<()> {
+        match self.verifying {
+            None => Ok(()),
+            Some(_) => Err(Error::misuse(format!("{what} have no proofs yet"))),
+        }
     }
 
     fn after(&self) -> usize {
@@ -217,6 +222,17 @@ impl Fibered for Replicated {
     fn baton(&mut self) -> &mut Baton<Party> {
         &mut self.0
     }
+}
+
+/// Agrees on a key that all parties know. If they prove what they send, none of them can choose it.
+fn common_key(channel: &mut Channel, proves: bool) -> Result<Key> {
+    if !proves {
+        return keys::common(channel);
+    }
+    keys::tossed(channel)?.ok_or_else(|| {
+        let step = channel.step().to_owned();
+        channel.cheated(&step, &step)
+    })
 }
 
 /// Finds out which thirds all parties can evaluate.
@@ -277,7 +293,7 @@ impl Protocol for Replicated {
 
     fn cost(&self, operation: Operation) -> Cost {
         match self.verifying {
-            Some(_) => proven_cost::of(operation),
+            Some(_) => proven::cost::of(operation),
             None => cost::of(operation),
         }
     }
@@ -323,7 +339,7 @@ impl Protocol for Replicated {
 
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
         if self.verifying.is_some() {
-            return proven_products::affine(self, sum, pair_mut(out));
+            return proven::products::affine(self, sum, pair_mut(out));
         }
         products::affine(self, sum, pair_mut(out))
     }
@@ -412,12 +428,14 @@ impl Protocol for Replicated {
 
     fn toss(&mut self) -> Result<()> {
         self.channel.begin("toss coins");
-        let key = keys::common(&mut self.channel)?;
+        let proves = self.verifying.is_some();
+        let key = common_key(&mut self.channel, proves)?;
         self.tossed = Some(Stream::new(&key, "replicated: coins that were tossed"));
         Ok(())
     }
 
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
+        self.without_proofs("guards")?;
         guard::in_range(self, tallies)
     }
 

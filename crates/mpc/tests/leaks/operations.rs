@@ -232,7 +232,8 @@ pub const OPERATIONS: [(&str, Operation); 37] = [
     ("equal to zero", |p, inputs| {
         let mut x = inputs.first(inputs.n());
         for part in &mut x.0 {
-            part.iter_mut().for_each(|word| *word = word.wrapping_add(1));
+            part.iter_mut()
+                .for_each(|word| *word = word.wrapping_add(1));
         }
         p.equal_zero(&x.slices(), 64).map(drop)
     }),

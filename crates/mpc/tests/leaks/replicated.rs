@@ -106,7 +106,10 @@ fn views() -> Vec<View> {
             if at == 1 && checks.iter().any(|word| name.contains(word)) {
                 continue;
             }
-            for (n, receiver) in SIZES.into_iter().flat_map(|n| (0..3).map(move |at| (n, at))) {
+            for (n, receiver) in SIZES
+                .into_iter()
+                .flat_map(|n| (0..3).map(move |at| (n, at)))
+            {
                 views.push(View {
                     name,
                     operation,
@@ -155,9 +158,9 @@ fn without_any_one_mask_the_test_fails() {
             .filter(|(_, words)| **words > 0 && whole.words > 0);
         for (at, _) in needed {
             // Which secret reveals the missing mask depends on the operation: at least one must.
-            let seen = SECRETS.iter().any(|secret| {
-                observe(view, *secret, Some(at)).leak.is_some()
-            });
+            let seen = SECRETS
+                .iter()
+                .any(|secret| observe(view, *secret, Some(at)).leak.is_some());
             assert!(
                 seen,
                 "{name} of {n}: no leak to party {receiver} is detected although mask range {at} \

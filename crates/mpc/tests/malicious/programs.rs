@@ -1,6 +1,11 @@
 //! Small programs, one for each operation. Each opens its result to all parties.
 
-use mpc::{Bilinear, Bits, Compared, Join, Operand, Protocol, Recipient, Result, Shift};
+use kernels::convolution::Convolution;
+use mpc::{
+    Addend, Affine, Bilinear, Bits, Compared, Fiber, Join, Operand, PartsMut, Protocol, Recipient,
+    Result, Shift, Term,
+};
+use std::sync::{Arc, Mutex};
 
 /// A program on n elements.
 pub struct Program {
@@ -8,6 +13,8 @@ pub struct Program {
     pub name: &'static str,
     /// By how much two honest results may differ, since truncations round up or down.
     pub tolerance: u64,
+    /// How often it opens something.
+    pub openings: usize,
     /// Returns what this party learns.
     pub work: fn(&mut dyn Protocol, usize) -> Result<Vec<u64>>,
 }
@@ -19,6 +26,7 @@ const fn exact(
     Program {
         name,
         tolerance: 0,
+        openings: 1,
         work,
     }
 }
@@ -30,15 +38,26 @@ const fn rounding(
     Program {
         name,
         tolerance: 1,
+        openings: 1,
         work,
     }
 }
 
+/// The bits that the program "truncation" drops.
+pub const SHIFT: u32 = 7;
+
 /// A sharing of words.
 type Shared = Vec<Vec<u64>>;
 
+const fn opening(openings: usize, program: Program) -> Program {
+    Program {
+        openings,
+        ..program
+    }
+}
+
 /// All programs.
-pub const PROGRAMS: [Program; 14] = [
+pub const PROGRAMS: [Program; 20] = [
     exact("share", |p, n| {
         let x = shared(p, n)?;
         opened(p, &x)
@@ -62,7 +81,7 @@ pub const PROGRAMS: [Program; 14] = [
     rounding("truncation", |p, n| {
         let x = shared(p, n)?;
         let mut z = zeros(p, n);
-        let shift = Shift::new(7).expect("a shift");
+        let shift = Shift::new(SHIFT).expect("a shift");
         p.truncate(&parts(&x), shift, &mut parts_mut(&mut z))?;
         opened(p, &z)
     }),
@@ -70,22 +89,95 @@ pub const PROGRAMS: [Program; 14] = [
         let x = bits(p, n, 5)?;
         opened_bits(p, &x)
     }),
-    exact("AND", |p, n| {
-        let (x, y) = (bits(p, n, 5)?, bits(p, n, 5)?);
-        let both = p.and_all(&[Join::new(&x, vec![&y, &x])])?;
-        let first = opened_bits(p, &both[0])?;
-        Ok([first, opened_bits(p, &both[1])?].concat())
+    exact("matrix product", |p, n| {
+        let (m, k) = (3, n.div_ceil(64));
+        let map = Bilinear::Matrix {
+            batch: 2,
+            m,
+            k,
+            n: 2,
+        };
+        mapped(p, &map)
     }),
+    exact("product by a transpose", |p, n| {
+        let k = n.div_ceil(64);
+        let map = Bilinear::ByTransposed {
+            batch: 1,
+            m: 2,
+            k,
+            n: 3,
+        };
+        mapped(p, &map)
+    }),
+    exact("convolution", |p, n| {
+        let map = Bilinear::Convolution(Convolution {
+            batch: 1,
+            groups: 2,
+            in_channels: 2,
+            out_channels: 4,
+            input: [3, n.div_ceil(64) + 2],
+            kernel: [2, 3],
+            stride: [1, 1],
+            padding: [1, 0],
+            dilation: [1, 1],
+        });
+        mapped(p, &map)
+    }),
+    rounding("affine map", |p, n| {
+        affine(p, n, |p, sum, out| p.affine(sum, out))
+    }),
+    rounding("rectified affine map", |p, n| {
+        let compared = Compared::proved(40).dropping(3)?;
+        affine(p, n, |p, sum, out| {
+            p.rectified_affine(sum, compared, out).map(drop)
+        })
+    }),
+    opening(
+        2,
+        exact("two fibers", |p, n| {
+            let x = shared(p, n)?;
+            let results = Arc::new(Mutex::new(vec![Vec::new(); 2]));
+            let fiber = |at: usize| -> Fiber {
+                let (results, x) = (Arc::clone(&results), x.clone());
+                Box::new(move |p| {
+                    let mut y = product(p, &x, &x, n, None)?;
+                    for _ in 0..at {
+                        y = product(p, &y, &x, n, None)?;
+                    }
+                    let opened = opened(p, &y)?;
+                    results.lock().expect("no panic")[at] = opened;
+                    Ok(())
+                })
+            };
+            let mut fibers = vec![fiber(0), fiber(1)];
+            p.side_by_side(&mut || std::mem::take(&mut fibers))?;
+            let results = results.lock().expect("no panic");
+            Ok(results.concat())
+        }),
+    ),
+    opening(
+        2,
+        exact("AND", |p, n| {
+            let (x, y) = (bits(p, n, 5)?, bits(p, n, 5)?);
+            let both = p.and_all(&[Join::new(&x, vec![&y, &x])])?;
+            let first = opened_bits(p, &both[0])?;
+            Ok([first, opened_bits(p, &both[1])?].concat())
+        }),
+    ),
     exact("sign", |p, n| {
         let x = shared(p, n)?;
         let sign = p.sign(&parts(&x), 64)?;
         opened_bits(p, &sign)
     }),
-    exact("zero", |p, n| {
-        let x = shared(p, n)?;
-        let zero = p.equal_zero(&parts(&x), 9)?;
-        opened_bits(p, &zero)
-    }),
+    opening(
+        2,
+        exact("zero", |p, n| {
+            let x = shared(p, n)?;
+            let odd = p.equal_zero(&parts(&x), 9)?;
+            let even = p.equal_zero(&parts(&x), 4)?;
+            Ok([opened_bits(p, &odd)?, opened_bits(p, &even)?].concat())
+        }),
+    ),
     exact("decomposition", |p, n| {
         let x = shared(p, n)?;
         let binary = p.to_binary(&parts(&x), 11)?;
@@ -110,16 +202,19 @@ pub const PROGRAMS: [Program; 14] = [
         p.rectify(&parts(&x), None, compared, &mut parts_mut(&mut z))?;
         opened(p, &z)
     }),
-    exact("opening to one", |p, n| {
-        let (x, y) = (shared(p, n)?, shared(p, n)?);
-        let z = product(p, &x, &y, n, None)?;
-        let mut all = Vec::new();
-        for party in 0..3 {
-            let one = p.reveal(&parts(&z), Recipient::One(party))?;
-            all.extend(one.unwrap_or_default());
-        }
-        Ok(all)
-    }),
+    opening(
+        3,
+        exact("opening to one", |p, n| {
+            let (x, y) = (shared(p, n)?, shared(p, n)?);
+            let z = product(p, &x, &y, n, None)?;
+            let mut all = Vec::new();
+            for party in 0..3 {
+                let one = p.reveal(&parts(&z), Recipient::One(party))?;
+                all.extend(one.unwrap_or_default());
+            }
+            Ok(all)
+        }),
+    ),
 ];
 
 /// Shares numbers below 2^21 of either sign, zero among them, so that products can be truncated.
@@ -161,6 +256,40 @@ fn product(
         &mut parts_mut(&mut z),
     )?;
     Ok(z)
+}
+
+/// Applies a map to two shared operands, and opens the outputs.
+fn mapped(p: &mut dyn Protocol, map: &Bilinear) -> Result<Vec<u64>> {
+    let (left, right, n) = map.lengths();
+    let (x, y, mut z) = (shared(p, left)?, shared(p, right)?, zeros(p, n));
+    let (x, y) = (parts(&x), parts(&y));
+    let (x, y) = (Operand::once(&x), Operand::once(&y));
+    p.bilinear(map, x, y, None, &mut parts_mut(&mut z))?;
+    opened(p, &z)
+}
+
+/// Computes the sum of two products and an addend.
+fn affine(
+    p: &mut dyn Protocol,
+    n: usize,
+    work: impl FnOnce(&mut dyn Protocol, &Affine, PartsMut) -> Result<()>,
+) -> Result<Vec<u64>> {
+    let (x, y, mut z) = (shared(p, n)?, shared(p, n)?, zeros(p, n));
+    let (x, y) = (parts(&x), parts(&y));
+    let map = Bilinear::Elementwise { n };
+    let term = |x, y| Term {
+        map,
+        x: Operand::once(x),
+        y: Operand::once(y),
+    };
+    let terms = [term(&x, &y), term(&y, &y)];
+    let sum = Affine {
+        terms: &terms,
+        addends: &[Addend::whole(&x)],
+        shift: Shift::new(16).expect("a shift"),
+    };
+    work(p, &sum, &mut parts_mut(&mut z))?;
+    opened(p, &z)
 }
 
 fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {

@@ -51,18 +51,29 @@ impl Channel {
         parameters: &[u64],
     ) -> Result<()> {
         self.begin_with(name, parameters);
-        // A party compares nothing with itself.
-        let me = self.party();
-        let parties = (0..self.parties()).filter(|peer| *peer != me);
-        let agreement = self.agreement.as_deref();
-        let mut uncompared = parties.filter_map(|peer| agreement?.uncompared(peer));
-        match uncompared.next() {
+        match self.uncompared() {
             None => Ok(()),
             Some(step) => Err(Error::misuse(format!(
                 "step \"{name}\" opens a value while other steps are interleaved with it, but the \
                  public values of step \"{step}\" have not been compared yet; open it afterwards"
             ))),
         }
+    }
+
+    /// Returns whether an opening may begin: among interleaved steps, only if every public value was
+    /// compared.
+    #[must_use]
+    pub fn can_open(&self) -> bool {
+        !self.interleaved || self.uncompared().is_none()
+    }
+
+    /// Returns the first step with public values that were not compared.
+    fn uncompared(&self) -> Option<&str> {
+        // A party compares nothing with itself.
+        let me = self.party();
+        let mut parties = (0..self.parties()).filter(|peer| *peer != me);
+        let agreement = self.agreement.as_deref()?;
+        parties.find_map(|peer| agreement.uncompared(peer))
     }
 
     /// Suspends the current step and the meter's current line.

@@ -1,9 +1,9 @@
 //! Declared rounds and bits, over all links, if all that is sent is proven. Verification comes on
 //! top: see [`super::verification`].
 
-use super::cost::{self, of_levels};
-use super::inputs::HASH;
-use super::proven_sign::Forms;
+use super::sign::Forms;
+use crate::replicated::cost::{self, of_levels};
+use crate::replicated::inputs::HASH;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Compared, Cost, Operation, Recipient};
 

@@ -1,24 +1,25 @@
 //! What was sent and is not verified yet, as equations that the sender proves ([`crate::proof`]).
 //!
-//! An operation records its equations when it ends: each party those of its own messages, and what
-//! it knows of those of the two others. All parties record in the same order, with the same sizes.
+//! An operation records equations once it has received the messages that they are about: each party
+//! those of its own messages, and what it knows of those of the two others. All parties record in the
+//! same order.
 //! What is recorded is copied, since the caller may overwrite its operands.
 //!
 //! Party i holds the components i and i + 1. So the left verifier of party i is party i − 1, which
 //! shares the first of them, and the right verifier is party i + 1, which shares the second.
 
-use super::Pair;
 use super::relations::Half;
-use crate::Bilinear;
 use crate::proof::{
-    ENOUGH_ROWS, Equations, Known, KnownMap, MapEquations, MapTerm, Place, Product,
+    ENOUGH_ROWS, Equations, Known, KnownMap, MOST_ROWS, MapEquations, MapTerm, Place, Product,
 };
+use crate::replicated::Pair;
+use crate::{Bilinear, Error, Result};
 use kernels::matrix::Layout;
 use std::iter;
 use std::ops::Range;
 
 /// The most terms of an equation.
-pub(super) const MOST_TERMS: usize = 3;
+pub(in crate::replicated) const MOST_TERMS: usize = 3;
 
 /// The terms of an equation of products.
 const TERMS: usize = 2;
@@ -30,17 +31,17 @@ type Factors = Vec<Vec<u64>>;
 const KINDS: usize = 1 + MOST_TERMS;
 
 /// What one proof is about: the words of each kind of equations, and the maps.
-pub(super) struct Part {
+pub(in crate::replicated) struct Part {
     kinds: [Range<usize>; KINDS],
     maps: Range<usize>,
 }
 
 /// The length of the longest inner product that a map has, unless it is a convolution's.
-pub(super) const LONGEST: usize = 1 << 16;
+pub(in crate::replicated) const LONGEST: usize = 1 << 16;
 
 /// The role of a party in the proof of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Role {
+pub(in crate::replicated) enum Role {
     Prover,
     LeftVerifier,
     RightVerifier,
@@ -48,12 +49,14 @@ pub(super) enum Role {
 
 /// Equations of one ring.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(in crate::replicated) struct Ledger {
     products: Products,
     /// The others, by their number of terms.
     others: [Others; MOST_TERMS],
     /// Those of sums of products.
     maps: Vec<Mapped>,
+    /// See [`Record::size`].
+    size: usize,
 }
 
 /// Equations of the outputs of a map, z = M(x, y), as of [`Products`].
@@ -110,7 +113,7 @@ impl Others {
 
 /// All that is not verified yet.
 #[derive(Default)]
-pub(super) struct Record {
+pub(in crate::replicated) struct Record {
     pub words: Ledger,
     pub bits: Ledger,
     /// The first and the last step that were recorded.
@@ -126,25 +129,14 @@ impl Record {
         }
     }
 
-    /// Returns the memory that it takes, in words.
-    pub fn words(&self) -> usize {
-        let lists = self.words.lists().chain(self.bits.lists());
-        lists.map(Vec::len).sum()
+    /// Returns its size, which is the same in all parties: the number of words of one factor of all
+    /// terms that the three of them prove. A term takes one or two words of memory.
+    pub fn size(&self) -> usize {
+        self.words.size + self.bits.size
     }
 }
 
 impl Ledger {
-    fn lists(&self) -> impl Iterator<Item = &Vec<u64>> {
-        let Products { x, y, constants } = &self.products;
-        let products = x.iter().chain(y).chain(constants);
-        let maps = self.maps.iter().flat_map(|mapped| {
-            let Products { x, y, constants } = &mapped.products;
-            x.iter().chain(y).chain(constants)
-        });
-        let others = self.others.iter().flat_map(Others::lists);
-        products.chain(others).chain(maps)
-    }
-
     /// Records products: the components of both factors that this party holds, and its constants as
     /// the left and as the right verifier.
     pub fn products(&mut self, x: Pair, y: Pair, constants: Pair) {
@@ -153,6 +145,7 @@ impl Ledger {
             y: all_y,
             constants: all_constants,
         } = &mut self.products;
+        self.size += 3 * TERMS * constants[0].len();
         for (list, more) in [(all_x, x), (all_y, y), (all_constants, constants)] {
             for (all, more) in list.iter_mut().zip(more) {
                 all.extend_from_slice(more);
@@ -160,9 +153,33 @@ impl Ledger {
         }
     }
 
+    /// Checks that one proof has room for a map.
+    ///
+    /// # Errors
+    /// `Misuse` for a convolution whose sums are too long.
+    pub fn check(map: &Bilinear) -> Result<()> {
+        let Bilinear::Convolution(shape) = map else {
+            return Ok(());
+        };
+        let (longest, length) = (
+            8 * MOST_ROWS / TERMS,
+            Product::Convolution(*shape).elements(),
+        );
+        if length > longest {
+            return Err(Error::misuse(format!(
+                "a convolution of {length} taps has no proof; at most {longest} have one"
+            )));
+        }
+        Ok(())
+    }
+
     /// Records a map as [`products`](Self::products) records products. A batch is split into
     /// products that one proof has room for.
     pub fn map(&mut self, map: &Bilinear, x: Pair, y: Pair, constants: Pair) {
+        if let Bilinear::Elementwise { .. } = map {
+            return self.products(x, y, constants);
+        }
+        self.size += 3 * (x[0].len() + y[0].len() + constants[0].len());
         let (batch, sizes, layout) = match *map {
             Bilinear::Matrix { batch, m, k, n } => (batch, [m, k, n], Layout::Straight),
             Bilinear::ByTransposed { batch, m, k, n } => (batch, [m, k, n], Layout::Transposed),
@@ -170,7 +187,7 @@ impl Ledger {
                 let map = Product::Convolution(shape);
                 return self.maps.push(Mapped::new(map, x, y, constants));
             }
-            Bilinear::Elementwise { .. } => return self.products(x, y, constants),
+            Bilinear::Elementwise { .. } => unreachable!("recorded as products"),
         };
         let [m, k, n] = sizes;
         let at_once = (LONGEST / k.max(1)).max(1);
@@ -195,6 +212,7 @@ impl Ledger {
 
     /// Records equations that this party proves.
     pub fn prove(&mut self, [left, right]: [Half; 2]) {
+        self.size += left.factors.len() * left.constants.len();
         let [own_left, own_right] = &mut self.others[left.factors.len() - 1].own;
         append(own_left, left.factors);
         append(own_right, right.factors);
@@ -202,6 +220,7 @@ impl Ledger {
 
     /// Records a half of equations that the next party or the previous one proves.
     pub fn verify(&mut self, role: Role, half: Half) {
+        self.size += half.factors.len() * half.constants.len();
         let others = &mut self.others[half.factors.len() - 1];
         let known = match role {
             Role::LeftVerifier => &mut others.left,
@@ -359,16 +378,6 @@ impl Products {
 }
 
 impl Others {
-    fn lists(&self) -> Vec<&Vec<u64>> {
-        let Self {
-            own: [a, b],
-            left,
-            right,
-        } = self;
-        let factors = [a, b, &left.factors, &right.factors].into_iter().flatten();
-        factors.chain([&left.constants, &right.constants]).collect()
-    }
-
     fn lists_mut(&mut self) -> Vec<&mut Vec<u64>> {
         let Self {
             own: [a, b],

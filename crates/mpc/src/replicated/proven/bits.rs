@@ -11,23 +11,23 @@
 //!
 //! **Simulation.** Role 1 sees bits masked by k20.
 
-use super::binary::{expand, place};
 use super::record::{Ledger, Role};
 use super::relations::{
     Half, carries, left_of_carries, left_of_products, planes_of, right_of_carries,
     right_of_products,
 };
-use super::roles::{MaskWords, Masks, Ranges, field};
-use super::{Pair, Replicated};
 use crate::dense;
 use crate::group::Group;
+use crate::replicated::binary::{expand, place};
+use crate::replicated::roles::{MaskWords, Masks, Ranges, field};
+use crate::replicated::{Pair, Replicated};
 use crate::{Bits, Result};
 use kernels::planes::words_of;
 use kernels::stream::Reserved;
 
 /// The positions of a sum, and which of them are multiplied.
 #[derive(Clone, Copy)]
-pub(super) struct Layout {
+pub(in crate::replicated) struct Layout {
     /// The number of positions.
     pub width: usize,
     /// The number of lowest positions that are in no pair.
@@ -49,7 +49,7 @@ impl Layout {
 }
 
 /// One half of the bits, with the summand that it belongs to.
-pub(super) struct HalfSum {
+pub(in crate::replicated) struct HalfSum {
     summand: Vec<u64>,
     /// The halves of the carries, as they are sent.
     carries: Vec<u64>,
@@ -94,7 +94,7 @@ impl HalfSum {
 }
 
 /// The bits of x0 + x1 that are under way.
-pub(super) struct Sums {
+pub(in crate::replicated) struct Sums {
     layout: Layout,
     masks: [Masks; 3],
     pub ranges: Ranges,
@@ -217,7 +217,7 @@ impl Sums {
 
 impl Replicated {
     /// Takes the masks of the bits of n sums.
-    pub(super) fn sums(&mut self, n: usize, layout: Layout) -> Sums {
+    pub(in crate::replicated) fn sums(&mut self, n: usize, layout: Layout) -> Sums {
         let masks = self.masks(n, |n| MaskWords {
             k01: 0,
             k12: 0,
@@ -234,7 +234,11 @@ impl Replicated {
     }
 
     /// Returns s = x0 + x1 and t = x2 mod 2^width as binary sharings.
-    pub(super) fn proven_summands(&mut self, x: Pair, width: usize) -> Result<(Bits, Bits)> {
+    pub(in crate::replicated) fn proven_summands(
+        &mut self,
+        x: Pair,
+        width: usize,
+    ) -> Result<(Bits, Bits)> {
         let n = x[0].len();
         let mut sums = self.sums(
             n,
@@ -271,7 +275,7 @@ impl Replicated {
 }
 
 /// Expands masks of bits, with zeros after the last one.
-pub(super) fn bits(masks: &Reserved, count: usize) -> Vec<u64> {
+pub(in crate::replicated) fn bits(masks: &Reserved, count: usize) -> Vec<u64> {
     let mut bits = expand(masks, 0, words_of(count));
     if let (1.., Some(last)) = (count % 64, bits.last_mut()) {
         *last &= (1 << (count % 64)) - 1;

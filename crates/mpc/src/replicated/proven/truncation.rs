@@ -1,12 +1,12 @@
 //! Truncation whose messages are proven ([`crate::proof`]).
 //!
-//! **Computes** what [`super::truncation`] computes, for |x| < 2^62.
+//! **Computes** what [`crate::replicated::truncation`] computes, for |x| < 2^62.
 //!
 //! **Idea.** Let X = x0, Y = x1 + 2^62 − 1 and T = x2. Role 0 shares X with role 2, Y with role 1,
 //! and roles 1 and 2 know T. As integers, X + Y + T = x + 2^62 − 1 + k·2^64 for a k of 0 to 2. So
 //! (X >> f) + (Y >> f) + C + (T >> f) − k·2^(64−f) − 2^(62−f) + 1 is ⌊(x − 1) / 2^f⌋ + 1 − c, where
 //! C is the carry out of the low f bits of X + Y, and c a carry that is not computed, as in
-//! [`super::truncation`].
+//! [`crate::replicated::truncation`].
 //!
 //! **The wraps k.** Let X' and Y' be the highest four bits of X and Y, and let τ be the number of
 //! 6·2^60 and 12·2^60 that T reaches. Then X + Y + T lies in an interval of less than 8·2^60, as T
@@ -18,7 +18,7 @@
 //!
 //! **Adversary:** malicious, one party. **Rounds:** 2. **Bits:** 71 + 5f.
 //!
-//! **Symbols.** Public: κ, as in [`super::truncation`]. From k20: r0 (64 bits), ρ1, ρ2 and q' (f
+//! **Symbols.** Public: κ, as in [`crate::replicated::truncation`]. From k20: r0 (64 bits), ρ1, ρ2 and q' (f
 //! bits), and a bit for each bit that role 0 sends. From k01: q (f bits).
 //! - Step 1: role 0 sends the carries of the low f bits, the four carries of G, s2·s1, s3·(s2 ∨ s1)
 //!   and s3·s2, all masked; m = (X >> f) + (Y >> f) + C − (w + g4)·2^(64−f) − 2^(62−f) + 1 − r0; and
@@ -33,17 +33,17 @@
 //! **Simulation.** Role 1 sees words masked by r0, ρ_j, q' and the bits of k20. Role 2 sees c1,
 //! masked by q of k01. Role 0 sees nothing.
 
-use super::binary::expand;
 use super::record::{Record, Role};
 use super::relations::{
     Half, carries, choice_of_selection, left_of_carries, left_of_choice, left_of_products,
     planes_of, right_of_carries, right_of_choice, right_of_products, words_of_selection,
 };
-use super::roles::{MaskWords, field};
-use super::{Pair, PairMut, Replicated};
 use crate::bits::bit_at;
 use crate::dense;
 use crate::group::Group;
+use crate::replicated::binary::expand;
+use crate::replicated::roles::{MaskWords, field};
+use crate::replicated::{Pair, PairMut, Replicated};
 use crate::{Result, Shift};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::planes::{join, words_of};
@@ -120,7 +120,7 @@ struct Halves {
 
 impl Replicated {
     /// Truncates x. Unless it is known to be uniform, it is rerandomized first.
-    pub(super) fn proven_truncation(
+    pub(in crate::replicated) fn proven_truncation(
         &mut self,
         [first, second]: Pair,
         is_uniform: bool,

@@ -17,25 +17,25 @@
 //! **Selection** of one of three words by (v1, v2), of which at most one is set: each bit of the
 //! result is q ⊕ v1·(q ⊕ q1) ⊕ v2·(q ⊕ q2), where one half knows the words and the other knows v.
 
-use super::Pair;
+use crate::replicated::Pair;
 use kernels::planes::{split, words_of};
 
 /// A half of a relation.
 #[derive(Default)]
-pub(super) struct Half {
+pub(in crate::replicated) struct Half {
     pub factors: Vec<Vec<u64>>,
     pub constants: Vec<u64>,
 }
 
 /// Splits the lowest `width` bits of words into planes.
-pub(super) fn planes_of(words: &[u64], width: usize) -> Vec<u64> {
+pub(in crate::replicated) fn planes_of(words: &[u64], width: usize) -> Vec<u64> {
     let mut planes = vec![0; width * words_of(words.len())];
     split(words, width, &mut planes);
     planes
 }
 
 /// Computes the carries out of the bits of two summands, both given as planes of `stride` words.
-pub(super) fn carries([x, y]: Pair, stride: usize) -> Vec<u64> {
+pub(in crate::replicated) fn carries([x, y]: Pair, stride: usize) -> Vec<u64> {
     let mut carries = vec![0; x.len()];
     for at in 0..x.len() {
         let carry = if at < stride { 0 } else { carries[at - stride] };
@@ -54,7 +54,7 @@ fn carries_in(carries: &[u64], stride: usize) -> Vec<u64> {
 
 /// The left half of the relation of carries, from the left summand and the left halves of the
 /// carries.
-pub(super) fn left_of_carries(x: &[u64], shares: &[u64], stride: usize) -> Half {
+pub(in crate::replicated) fn left_of_carries(x: &[u64], shares: &[u64], stride: usize) -> Half {
     let into = carries_in(shares, stride);
     let constants = combined(shares, &into, x, |share, into, x| share ^ (into & x));
     Half {
@@ -64,7 +64,7 @@ pub(super) fn left_of_carries(x: &[u64], shares: &[u64], stride: usize) -> Half 
 }
 
 /// The right half.
-pub(super) fn right_of_carries(y: &[u64], shares: &[u64], stride: usize) -> Half {
+pub(in crate::replicated) fn right_of_carries(y: &[u64], shares: &[u64], stride: usize) -> Half {
     let into = carries_in(shares, stride);
     let constants = combined(shares, &into, y, |share, into, y| share ^ (into & y));
     let first = into.iter().zip(y).map(|(into, y)| into ^ y);
@@ -76,7 +76,7 @@ pub(super) fn right_of_carries(y: &[u64], shares: &[u64], stride: usize) -> Half
 
 /// The left half of products of shared bits, from the left halves of both factors and of the
 /// products.
-pub(super) fn left_of_products([a, b]: Pair, products: &[u64]) -> Half {
+pub(in crate::replicated) fn left_of_products([a, b]: Pair, products: &[u64]) -> Half {
     Half {
         factors: vec![a.to_vec(), b.to_vec()],
         constants: combined(products, a, b, |product, a, b| product ^ (a & b)),
@@ -84,7 +84,7 @@ pub(super) fn left_of_products([a, b]: Pair, products: &[u64]) -> Half {
 }
 
 /// The right half.
-pub(super) fn right_of_products([a, b]: Pair, products: &[u64]) -> Half {
+pub(in crate::replicated) fn right_of_products([a, b]: Pair, products: &[u64]) -> Half {
     Half {
         factors: vec![b.to_vec(), a.to_vec()],
         constants: combined(products, a, b, |product, a, b| product ^ (a & b)),
@@ -92,7 +92,7 @@ pub(super) fn right_of_products([a, b]: Pair, products: &[u64]) -> Half {
 }
 
 /// The half of a selection that knows the words: q, and those that are selected instead of it.
-pub(super) fn words_of_selection(q: &[u64], selected: Pair, bits: usize) -> Half {
+pub(in crate::replicated) fn words_of_selection(q: &[u64], selected: Pair, bits: usize) -> Half {
     let base = planes_of(q, bits);
     let factors = selected.map(|words| {
         let mut planes = planes_of(words, bits);
@@ -109,7 +109,11 @@ pub(super) fn words_of_selection(q: &[u64], selected: Pair, bits: usize) -> Half
 }
 
 /// The half of a selection that knows which word it is, and the result.
-pub(super) fn choice_of_selection(chosen: Pair, result: &[u64], bits: usize) -> Half {
+pub(in crate::replicated) fn choice_of_selection(
+    chosen: Pair,
+    result: &[u64],
+    bits: usize,
+) -> Half {
     Half {
         factors: chosen.map(|plane| plane.repeat(bits)).into(),
         constants: planes_of(result, bits),
@@ -117,7 +121,12 @@ pub(super) fn choice_of_selection(chosen: Pair, result: &[u64], bits: usize) -> 
 }
 
 /// The left half of a selection by one shared bit, of `one` if it is set and else of `zero`.
-pub(super) fn left_of_choice(zero: &[u64], one: &[u64], bit: &[u64], bits: usize) -> Half {
+pub(in crate::replicated) fn left_of_choice(
+    zero: &[u64],
+    one: &[u64],
+    bit: &[u64],
+    bits: usize,
+) -> Half {
     let base = planes_of(zero, bits);
     let mut differing = planes_of(one, bits);
     differing
@@ -134,7 +143,7 @@ pub(super) fn left_of_choice(zero: &[u64], one: &[u64], bit: &[u64], bits: usize
 }
 
 /// The right half, from the bit's right half and the result.
-pub(super) fn right_of_choice(bit: &[u64], result: &[u64], bits: usize) -> Half {
+pub(in crate::replicated) fn right_of_choice(bit: &[u64], result: &[u64], bits: usize) -> Half {
     let bit = bit.repeat(bits);
     Half {
         constants: planes_of(result, bits),

@@ -1,4 +1,4 @@
-//! Relations of the messages of bit products ([`super::bit_products`] has the protocol).
+//! Relations of the messages of bit products ([`crate::replicated::bit_products`] has the protocol).
 //!
 //! - Role 0 sends H = h − ρ and U = u − σ, with h = u·(x0 + x1) and u = β0 ⊕ β1 = β0 + β1 − 2β0β1.
 //!   So h = β0·(1 − 2β1)·x1 + (1 − 2β0)·x0·β1 + β0·x0 + β1·x1. Its left verifier knows β0, x0, ρ
@@ -10,24 +10,24 @@
 //!
 //! If the bit alone is converted, x0 = x1 = 0 and x2 = 1, and there are no h, H and ρ.
 
-use super::binary::expand;
-use super::bit_products::plane_of;
 use super::record::{Ledger, Role};
 use super::relations::Half;
-use super::roles::{Masks, Ranges, field};
-use super::{Pair, Replicated};
 use crate::Result;
 use crate::bits::{bit_at, flip};
+use crate::replicated::binary::expand;
+use crate::replicated::bit_products::plane_of;
+use crate::replicated::roles::{Masks, Ranges, field};
+use crate::replicated::{Pair, Replicated};
 use std::ops::Range;
 
 /// The factors: both components of the bit and of x, or none of x if the bit alone is converted.
-pub(super) struct Factors<'a> {
+pub(in crate::replicated) struct Factors<'a> {
     pub bit: Pair<'a>,
     pub x: Option<Pair<'a>>,
 }
 
 /// What a party sent and received.
-pub(super) struct Heard {
+pub(in crate::replicated) struct Heard {
     ranges: Ranges,
     /// What role 0 sent, as it knows it and as role 1 received it.
     sent: Vec<u64>,
@@ -182,7 +182,7 @@ fn half_of_v(own: &Own, component: usize, message: &[u64], is_e1: bool) -> Half 
 
 impl Replicated {
     /// Records the relations of a bit product.
-    pub(super) fn record_bit_product(
+    pub(in crate::replicated) fn record_bit_product(
         &mut self,
         factors: &Factors,
         heard: &Heard,

@@ -4,11 +4,11 @@
 //! and t = x2. To leave out k low bits, each component is shifted. **Zero:** s = −t exactly if every
 //! bit of s differs from that of t − 1.
 //!
-//! **Spans** of two positions, as in [`super::leaves`] with four. There, fewer bits are sent, but
+//! **Spans** of two positions, as in [`crate::replicated::leaves`] with four. There, fewer bits are sent, but
 //! their relations have twice as many terms. Let s1, s0 be a span's bits, and e = s1·s0. It
 //! generates a carry if g = s1·t1 ⊕ e·t0 ⊕ s0·t0·t1, and propagates one if p = e ⊕ s1·t0 ⊕ s0·t1 ⊕
 //! t0·t1. Both are linear in s1, s0 and e, of which role 2 knows the left halves and role 1 the
-//! right ones ([`super::proven_bits`]).
+//! right ones ([`super::bits`]).
 //!
 //! **Symbols.** From k20: q'. From k01: q.
 //! - Step 1: role 0 opens s and e. Role 2 evaluates the forms on the left halves, which gives E2, and
@@ -25,23 +25,23 @@
 //! right one t and the message. There are three terms for g, and two for p.
 //!
 //! **Simulation.** Role 1 sees bits of role 2 masked by q' of k20, and role 2 bits of role 1 masked
-//! by q of k01. The tree consists of ANDs ([`super::binary`]).
+//! by q of k01. The tree consists of ANDs ([`crate::replicated::binary`]).
 
-use super::binary::place;
-use super::proven_bits::{HalfSum, Layout, Sums, bits};
+use super::bits::{HalfSum, Layout, Sums, bits};
 use super::record::{Ledger, Role};
 use super::relations::{Half, planes_of};
-use super::roles::MaskWords;
-use super::{Pair, Replicated};
 use crate::dense;
 use crate::group::Group;
+use crate::replicated::binary::place;
+use crate::replicated::roles::MaskWords;
+use crate::replicated::{Pair, Replicated};
 use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Compared, Result};
 use kernels::planes::words_of;
 
 /// The forms that are evaluated.
 #[derive(Clone, Copy)]
-pub(super) struct Forms {
+pub(in crate::replicated) struct Forms {
     pub layout: Layout,
     /// Whether generate bits are wanted, and with them the position above the spans. Without them,
     /// all propagate bits are.
@@ -209,7 +209,11 @@ struct Kinds {
 
 impl Replicated {
     /// Computes the sign.
-    pub(super) fn proven_sign(&mut self, x: Pair, compared: Compared) -> Result<Bits> {
+    pub(in crate::replicated) fn proven_sign(
+        &mut self,
+        x: Pair,
+        compared: Compared,
+    ) -> Result<Bits> {
         let (compared, dropped) = compared.with_guards(false).of_summands(3, 0);
         let (n, width) = (x[0].len(), compared.width());
         self.channel
@@ -221,7 +225,11 @@ impl Replicated {
     }
 
     /// Computes whether x is zero modulo 2^width.
-    pub(super) fn proven_equal_zero(&mut self, x: Pair, width: usize) -> Result<Bits> {
+    pub(in crate::replicated) fn proven_equal_zero(
+        &mut self,
+        x: Pair,
+        width: usize,
+    ) -> Result<Bits> {
         let leaves = self.proven_leaves(x, Forms::of_zero(width), 1)?;
         conjunction(leaves, &mut |joins| self.join_planes(joins))
     }

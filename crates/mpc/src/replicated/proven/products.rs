@@ -1,22 +1,22 @@
 //! Products and all other bilinear maps, if their messages are proven ([`crate::proof`]).
 //!
 //! Party i sends z_i = M(x_i, y_i) + M(x_i, y_{i+1}) + M(x_{i+1}, y_i) + k_{i,i+1} − k_{i−1,i} to
-//! party i − 1, as without proofs ([`super::products`]). Of this, its left verifier, party i − 1,
+//! party i − 1, as without proofs ([`crate::replicated::products`]). Of this, its left verifier, party i − 1,
 //! lacks the two mixed products and the first mask; its right verifier knows that mask. So the two
 //! mixed products are the terms of an equation for each output.
 //!
 //! The summands of several maps are sent apart, in one round. So are the pieces of an inner product
 //! that is too long for one proof.
 //!
-//! A truncation follows in rounds of its own ([`super::proven_truncation`]). Each summand was just
+//! A truncation follows in rounds of its own ([`super::truncation`]). Each summand was just
 //! masked, so the sharing is uniform.
 
-use super::products::{Factors, factors};
-use super::record::LONGEST;
-use super::roles::Masks;
-use super::{Pair, PairMut, Replicated};
+use super::record::{LONGEST, Ledger};
 use crate::blocks;
 use crate::group::Group;
+use crate::replicated::products::{Factors, factors};
+use crate::replicated::roles::Masks;
+use crate::replicated::{Pair, PairMut, Replicated};
 use crate::{Affine, Bilinear, Result, Shift};
 use kernels::parallel::Rates;
 
@@ -24,7 +24,11 @@ use kernels::parallel::Rates;
 type Piece = (Bilinear, [[Vec<u64>; 2]; 2]);
 
 /// Computes an affine map.
-pub(super) fn affine(party: &mut Replicated, sum: &Affine, [first, second]: PairMut) -> Result<()> {
+pub(in crate::replicated) fn affine(
+    party: &mut Replicated,
+    sum: &Affine,
+    [first, second]: PairMut,
+) -> Result<()> {
     party
         .channel
         .begin_of(sum.name(), sum.elements(), &sum.parameters());
@@ -40,7 +44,7 @@ pub(super) fn affine(party: &mut Replicated, sum: &Affine, [first, second]: Pair
 
 impl Replicated {
     /// Computes the sum of products and truncates it, as part of the step that is under way.
-    pub(super) fn proven_sum(
+    pub(in crate::replicated) fn proven_sum(
         &mut self,
         terms: &[Factors],
         shift: Shift,
@@ -53,7 +57,7 @@ impl Replicated {
     }
 
     /// Computes the sum of products, as part of the step that is under way.
-    pub(super) fn proven_products(
+    pub(in crate::replicated) fn proven_products(
         &mut self,
         terms: &[Factors],
         [first, second]: PairMut,
@@ -69,6 +73,9 @@ impl Replicated {
                     .iter()
                     .map(|(map, [[x0, x1], [y0, y1]])| -> Factors { (map, [[x0, x1], [y0, y1]]) }),
             );
+        }
+        for (map, _) in &maps {
+            Ledger::check(map)?;
         }
         let n = first.len();
         let mut masks = Vec::with_capacity(maps.len());

@@ -5,8 +5,9 @@
 //! run side by side, and so do the parts of what is too much for one proof.
 //!
 //! **Rounds.** One for what the verifiers tell the provers first, two for each message of a prover
-//! and its challenge, of which the last challenge is left out, and one for the decision: 13 for the
-//! largest proofs, and 5 for the smallest.
+//! and its challenge, of which the last challenge is left out, and one for the decision: 5 for the
+//! smallest proofs, 13 for those of 2^20 products, and 15 for longer sums of products. Public values
+//! that were not compared before are compared first, in up to two rounds.
 //!
 //! **Barrier.** Whatever a party opens, it opens after it has heard from both others that they
 //! accept. If several fibers run side by side, a proof takes the record of all of them, and an
@@ -22,33 +23,37 @@
 //!   holds, and of masks from its own keys. So the prover knows them.
 //! - Each component is held by two parties, and was sent by one of them to the other, or computed
 //!   by both from what both had. So if both are honest they hold the same, and the equations of an
-//!   honest prover are true.
+//!   honest prover are true. What both had includes public values, which are compared before, and
+//!   public coins, whose key was compared when the session began.
 //! - An operation records its equations after it has received all messages of that operation.
 
-use super::Replicated;
-use super::inputs::HASH;
 use super::record::{Ledger, Record, Role};
 use crate::proof::{
     Bits, Equations, Known, KnownMap, LeftVerifier, MapEquations, Name, Opening, Product, Prover,
     Refused, RightVerifier, Ring, Seed, Words, messages,
 };
-use crate::{Result, Verification};
+use crate::replicated::Replicated;
+use crate::replicated::inputs::HASH;
+use crate::{Error, Result, Verification};
 use kernels::stream::Key;
 use std::convert::Infallible;
 use std::time::Instant;
 
-/// The most words that a record holds, unless a single operation records more.
-const MOST: usize = 1 << 25;
+/// The size from which on a record is verified at once: 128 to 256 MiB.
+const MOST: usize = 1 << 24;
 
 /// The state of a party that proves what it sends.
-pub(super) struct Verifying {
+pub(in crate::replicated) struct Verifying {
     pub record: Record,
     /// The keys that this party shares with the previous and with the next one.
     keys: [Key; 2],
     /// The number of verifications that have begun.
     begun: u64,
-    /// The number of those that are under way.
+    /// The number of those that are under way. After one that failed, nothing is opened any more.
     under_way: usize,
+    has_failed: bool,
+    /// The size of a record that is verified at once.
+    most: usize,
     taken: Verification,
 }
 
@@ -59,12 +64,20 @@ impl Verifying {
             keys,
             begun: 0,
             under_way: 0,
+            has_failed: false,
+            most: MOST,
             taken: Verification::default(),
         }
     }
 
     pub fn taken(&self) -> Verification {
         self.taken
+    }
+
+    /// Sets from which size on a record is verified at once.
+    #[cfg(feature = "mutation")]
+    pub fn set_most(&mut self, most: usize) {
+        self.most = most;
     }
 }
 
@@ -255,25 +268,36 @@ impl Seat {
 }
 
 impl Replicated {
-    /// Notes that an operation recorded its equations. Verifies what is recorded if it is much.
-    pub(super) fn recorded(&mut self) -> Result<()> {
+    /// Notes that an operation recorded its equations. Verifies what is recorded if it is much, and
+    /// if no public values remain to be compared that cannot be compared now.
+    pub(in crate::replicated) fn recorded(&mut self) -> Result<()> {
         let party = &mut *self.0;
         let Some(verifying) = &mut party.verifying else {
             return Ok(());
         };
         verifying.record.note(party.channel.step());
-        if verifying.record.words() > MOST {
+        if verifying.record.size() > verifying.most && party.channel.can_open() {
+            let step = party.channel.suspend();
             self.prove()?;
+            self.channel.resume(step);
         }
         Ok(())
     }
 
     /// Verifies all that the three parties sent so far.
-    pub(super) fn verify_all(&mut self) -> Result<()> {
+    pub(in crate::replicated) fn verify_all(&mut self) -> Result<()> {
         self.prove()?;
         // Other fibers may be verifying what this one computed.
-        while matches!(&self.verifying, Some(verifying) if verifying.under_way > 0) {
-            self.0.round()?;
+        while let Some(verifying) = &self.verifying {
+            if verifying.under_way > 0 && self.0.is_fiber() {
+                self.0.round()?;
+            } else if verifying.has_failed || verifying.under_way > 0 {
+                return Err(Error::misuse(
+                    "a verification has failed: nothing can be opened",
+                ));
+            } else {
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -283,18 +307,22 @@ impl Replicated {
         let Some(verifying) = &mut self.verifying else {
             return Ok(());
         };
-        let mut record = std::mem::take(&mut verifying.record);
-        let Some([first, last]) = record.steps.take() else {
+        let Some([first, last]) = verifying.record.steps.take() else {
             return Ok(());
         };
+        // If honest parties had other public values, equations of an honest prover could be false.
+        self.channel.begin_opening("verify", &[])?;
+        let begun = Instant::now();
+        let verifying = self.verifying.as_mut().expect("a party that proves");
+        let mut record = std::mem::take(&mut verifying.record);
         let number = verifying.begun;
         verifying.begun += 1;
         verifying.under_way += 1;
-        self.channel.begin("verify");
-        let begun = Instant::now();
         let accepted = self.exchange(&mut record, number);
-        if let Some(verifying) = &mut self.verifying {
+        let verifying = self.0.held().and_then(|party| party.verifying.as_mut());
+        if let Some(verifying) = verifying {
             verifying.under_way -= 1;
+            verifying.has_failed |= !matches!(accepted, Ok(true));
             verifying.taken.time += begun.elapsed();
         }
         match accepted? {

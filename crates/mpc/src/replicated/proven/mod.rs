@@ -1,0 +1,32 @@
+//! Messages that are proven: what parties do in addition, or otherwise, if one of them may deviate.
+//!
+//! An operation records what it sent as equations ([`record`], [`relations`]). Before anything is
+//! opened, each party proves its equations to the two others ([`verification`]). Products, ANDs and
+//! products with bits send the same messages as without proofs. Truncations, signs and bit
+//! decompositions send others, whose relations are equations of few terms.
+//!
+//! **Adversary:** malicious, at most one corrupt party; security with abort. Whatever it sends, the
+//! others get the right result or stop before they send anything from which a result could be
+//! computed, except with the probability that [`crate::proof`] states.
+//!
+//! **Simulation.** Each file names the mask of each message, as in [`super`]. A corrupt party sees
+//! messages that are masked by the key of the two others. These messages depend on what it sent
+//! itself, but their distribution does not depend on what the others hold. Proofs tell it nothing
+//! else ([`crate::proof`]). It may choose its messages, so honest parties may hold other values than
+//! those of an honest run; then its proof fails before anything is opened.
+//!
+//! **What a party can choose.** Its inputs, among them numbers for which an operation is not
+//! specified. And which way numbers are rounded, within the unit that a truncation allows: the coins
+//! of truncations come from a key that all parties know from the start.
+//!
+//! Guards, checks and federations have no proofs yet.
+
+pub(super) mod bit_products;
+pub(super) mod bits;
+pub(super) mod cost;
+pub(super) mod products;
+mod record;
+mod relations;
+pub(super) mod sign;
+pub(super) mod truncation;
+pub(super) mod verification;

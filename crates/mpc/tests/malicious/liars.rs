@@ -1,0 +1,235 @@
+//! Parties that deviate in several messages at once, so that each message agrees with the others.
+
+use crate::parties::{Message, honest, judge, run};
+use crate::programs::{PROGRAMS, Program, SHIFT};
+use mpc::Protocol;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+fn program(name: &str) -> &'static Program {
+    let found = PROGRAMS.iter().find(|program| program.name == name);
+    found.expect("a program of this name")
+}
+
+/// Elements of which each plane is one word.
+const N: usize = 64;
+
+/// Adds ±1 to the number of element 0 that planes from `first` on hold.
+fn step(planes: &mut [u64], first: usize, up: bool) {
+    for plane in &mut planes[first..first + SHIFT as usize] {
+        *plane ^= 1;
+        // A carry goes on where a one became a zero, a borrow where a zero became a one.
+        if (*plane & 1 == 1) == up {
+            return;
+        }
+    }
+}
+
+/// Role 0 of a truncation flips a bit that it shares, and changes what is computed from this bit in
+/// the same message, up or down. One of both agrees with the flipped bit.
+#[test]
+fn truncations_with_another_carry() {
+    let f = SHIFT as usize;
+    // The carry of the low bits and the highest carry of G, which enter m; and the products β1 and
+    // s3·s2, which enter a_1 and a_2.
+    let carries = [(f - 1, 0), (f + 3, 64 - SHIFT)];
+    let products = [(f + 5, f + 7), (f + 6, 2 * f + 7)];
+    let program = program("truncation");
+    let (right, messages) = honest(program, N);
+    let is_it = |message: &Message| message.step.starts_with("truncate") && message.sender == 0;
+    assert_eq!(messages.iter().filter(|message| is_it(message)).count(), 1);
+    let lie = |change: &(dyn Fn(&mut [u64], &mut [u64]) + Sync), of: &str| {
+        let found = run(
+            program,
+            N,
+            &|message| {
+                is_it(message).then(|| {
+                    let mut words = message.words.clone();
+                    let (m, planes) = words.split_at_mut(N);
+                    change(m, planes);
+                    words
+                })
+            },
+            &|_| {},
+        );
+        assert!(judge(program, 0, &found, &right, of), "{of}");
+    };
+    for up in [true, false] {
+        for (plane, place) in carries {
+            let change = |m: &mut [u64], planes: &mut [u64]| {
+                planes[plane] ^= 1;
+                let step = 1_u64 << place;
+                m[0] = if up {
+                    m[0].wrapping_add(step)
+                } else {
+                    m[0].wrapping_sub(step)
+                };
+            };
+            lie(&change, &format!("plane {plane} and m"));
+        }
+        for (plane, a) in products {
+            let change = |_: &mut [u64], planes: &mut [u64]| {
+                planes[plane] ^= 1;
+                step(planes, a, up);
+            };
+            lie(&change, &format!("plane {plane} and a"));
+        }
+    }
+}
+
+/// A party computes with another component than the one it was sent, from the first operation on.
+#[test]
+fn another_component() {
+    let mut stopped = 0;
+    for name in [
+        "product of products",
+        "sign",
+        "decomposition",
+        "ReLU",
+        "truncation",
+    ] {
+        let program = program(name);
+        for n in [3, 1540] {
+            let (right, _) = honest(program, n);
+            for liar in 0..3 {
+                // The input comes from party 1; its message to party 2 is what party 2 holds.
+                let found = run(
+                    program,
+                    n,
+                    &|message| {
+                        let is_it = message.receiver == liar && message.step.starts_with("share");
+                        is_it.then(|| {
+                            let mut words = message.words.clone();
+                            words[0] = words[0].wrapping_add(1 << 30);
+                            words
+                        })
+                    },
+                    &|_| {},
+                );
+                judge(program, liar, &found, &right, "another component");
+                // Another key makes other masks, and other components that were not sent.
+                let found = run(program, n, &|_| None, &|p| {
+                    if p.party() == liar {
+                        drop(p.streams()[0].reserve(2));
+                    }
+                });
+                stopped += usize::from(judge(program, liar, &found, &right, "another mask"));
+            }
+        }
+    }
+    // Some masks are of keys that a program does not use.
+    assert!(stopped > 20, "{stopped} of 30");
+}
+
+/// Whatever is verified at once: results are right, and a lie is found.
+#[test]
+fn small_records() {
+    for program in &PROGRAMS {
+        for n in [3, 1540] {
+            let (right, _) = honest(program, n);
+            let found = run(program, n, &|_| None, &|p| p.verify_from(1));
+            for (found, right) in found.iter().zip(&right) {
+                let result = found.result.as_ref().expect("an honest run");
+                let near = |(one, other): (&u64, &u64)| {
+                    one.wrapping_sub(*other).wrapping_add(program.tolerance)
+                        <= 2 * program.tolerance
+                };
+                assert!(result.iter().zip(right).all(near), "{}", program.name);
+            }
+        }
+    }
+}
+
+/// No two verifications draw the same challenges.
+#[test]
+fn challenges_are_fresh() {
+    let seen = Mutex::new(BTreeSet::new());
+    let program = program("product of products");
+    let found = run(program, 3, &|_| None, &|p| p.verify_from(1));
+    let mut count = 0;
+    for message in found.iter().flat_map(|found| &found.heard) {
+        if message.step == "verify" && message.words.len() > 1 {
+            count += 1;
+            assert!(
+                seen.lock().unwrap().insert(message.words.clone()),
+                "{message:?}"
+            );
+        }
+    }
+    assert!(count > 20, "{count} messages");
+}
+
+/// A verifier that says no is heard, and so is one that says neither yes nor no. The run ends before
+/// anything is opened, and every honest party says that one of the two others cheated.
+#[test]
+fn refusals() {
+    for name in ["product", "opening to one"] {
+        let program = program(name);
+        let (right, messages) = honest(program, 3);
+        let verdicts: Vec<&Message> = messages
+            .iter()
+            .filter(|message| message.step == "verify" && message.words == [0])
+            .collect();
+        assert!(verdicts.len() >= 6, "{}", verdicts.len());
+        for verdict in verdicts {
+            for word in [1, 2, u64::MAX] {
+                let found = run(
+                    program,
+                    3,
+                    &|message| {
+                        let is_it = (message.receiver, message.sender, message.at)
+                            == (verdict.receiver, verdict.sender, verdict.at);
+                        is_it.then(|| vec![word])
+                    },
+                    &|_| {},
+                );
+                assert!(judge(program, verdict.sender, &found, &right, "a verdict"));
+                let result = &found[verdict.receiver].result;
+                assert!(
+                    matches!(result, Err(mpc::Error::Cheating { suspects, .. })
+                        if !suspects.contains(&verdict.receiver)),
+                    "{result:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Two fibers: what one computed is verified by the other, and is not opened before.
+#[test]
+fn fibers_wait_for_each_other() {
+    let program = program("two fibers");
+    let (right, messages) = honest(program, 3);
+    let products: Vec<&Message> = messages
+        .iter()
+        .filter(|message| message.step.starts_with("multiply"))
+        .collect();
+    assert_eq!(products.len(), 9);
+    let first = products
+        .iter()
+        .map(|product| product.at)
+        .min()
+        .expect("a product");
+    for product in products {
+        let found = run(
+            program,
+            3,
+            &|message| {
+                let is_it = (message.receiver, message.sender, message.at)
+                    == (product.receiver, product.sender, product.at);
+                is_it.then(|| message.words.iter().map(|word| word ^ 1).collect())
+            },
+            &|_| {},
+        );
+        assert!(judge(program, product.sender, &found, &right, "a product"));
+        // The first fiber opens after its first product.
+        if product.at == first {
+            let heard = &found[product.sender].heard;
+            let opened = heard.iter().find(|message| message.step.contains("reveal"));
+            assert!(
+                opened.is_none(),
+                "a product that was not verified is opened"
+            );
+        }
+    }
+}
