@@ -24,7 +24,7 @@
 //! k01. Role 0 sees nothing.
 
 use super::roles::{MaskWords, Masks, Ranges, field};
-use super::{Pair, PairMut, Replicated, planes, proven};
+use super::{Pair, PairMut, Replicated, planes};
 use crate::bits::{flip, one_plane};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
@@ -85,7 +85,7 @@ pub(super) fn bit_to_ring(party: &mut Replicated, bit: &Bits, out: PairMut) -> R
         party.channel.send(after, message)?;
     }
     let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
-    let factors = proven::bit_products::Factors {
+    let factors = Factors {
         bit: [b0, b1],
         x: None,
     };
@@ -159,7 +159,7 @@ impl Replicated {
             self.channel.send(after, message)?;
         }
         let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
-        let factors = proven::bit_products::Factors { bit: [b0, b1], x };
+        let factors = Factors { bit: [b0, b1], x };
         product.exchange(
             self,
             factors,
@@ -208,6 +208,37 @@ impl Replicated {
     }
 }
 
+/// The factors: both components of the bit and of x, or none of x if the bit alone is converted.
+pub(super) struct Factors<'a> {
+    pub bit: Pair<'a>,
+    pub x: Option<Pair<'a>>,
+}
+
+/// What a party sent and received.
+pub(super) struct Heard {
+    pub ranges: Ranges,
+    /// What role 0 sent, as it knows it and as role 1 received it.
+    pub sent: Vec<u64>,
+    pub opened: Vec<u64>,
+    pub e1_sent: Vec<u64>,
+    /// What the other of roles 1 and 2 sent.
+    pub e1: Vec<u64>,
+    pub e2: Vec<u64>,
+}
+
+impl Heard {
+    fn new(ranges: &Ranges, sent: Option<Vec<u64>>) -> Self {
+        Self {
+            ranges: ranges.clone(),
+            sent: sent.unwrap_or_default(),
+            opened: Vec::new(),
+            e1_sent: Vec::new(),
+            e1: Vec::new(),
+            e2: Vec::new(),
+        }
+    }
+}
+
 /// Temporary blocks of a role.
 type Kept = [[u64; BLOCK]; 4];
 
@@ -221,12 +252,12 @@ impl BitProduct<'_> {
     fn exchange(
         self,
         protocol: &mut Replicated,
-        factors: proven::bit_products::Factors,
+        factors: Factors,
         e2: impl Fn(&Reserved, usize, &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
         e1: impl Fn(usize, &[u64], &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
     ) -> Result<()> {
         let x = factors.x;
-        let mut heard = proven::bit_products::Heard::new(&self.ranges, self.sent);
+        let mut heard = Heard::new(&self.ranges, self.sent);
         let is_proven = protocol.verifying.is_some();
         let [role_0, role_1, role_2] = self.ranges;
         let (after, before) = (protocol.after(), protocol.before());

@@ -15,41 +15,10 @@ use super::relations::Half;
 use crate::Result;
 use crate::bits::{bit_at, flip};
 use crate::replicated::binary::expand;
-use crate::replicated::bit_products::plane_of;
-use crate::replicated::roles::{Masks, Ranges, field};
+use crate::replicated::bit_products::{Factors, Heard, plane_of};
+use crate::replicated::roles::{Masks, field};
 use crate::replicated::{Pair, Replicated};
 use std::ops::Range;
-
-/// The factors: both components of the bit and of x, or none of x if the bit alone is converted.
-pub(in crate::replicated) struct Factors<'a> {
-    pub bit: Pair<'a>,
-    pub x: Option<Pair<'a>>,
-}
-
-/// What a party sent and received.
-pub(in crate::replicated) struct Heard {
-    ranges: Ranges,
-    /// What role 0 sent, as it knows it and as role 1 received it.
-    sent: Vec<u64>,
-    pub opened: Vec<u64>,
-    pub e1_sent: Vec<u64>,
-    /// What the other of roles 1 and 2 sent.
-    pub e1: Vec<u64>,
-    pub e2: Vec<u64>,
-}
-
-impl Heard {
-    pub fn new(ranges: &Ranges, sent: Option<Vec<u64>>) -> Self {
-        Self {
-            ranges: ranges.clone(),
-            sent: sent.unwrap_or_default(),
-            opened: Vec::new(),
-            e1_sent: Vec::new(),
-            e1: Vec::new(),
-            e2: Vec::new(),
-        }
-    }
-}
 
 /// Computes a half of relations from each element's factors and constant, which comes last.
 fn half<const N: usize>(n: usize, of: impl Fn(usize) -> [u64; N]) -> Half {
