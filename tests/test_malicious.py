@@ -35,7 +35,6 @@ TRUSTING: list[dict[str, Any]] = [
 ]
 
 
-
 def is_entry(found: Any, parties: int = 3) -> bool:
     """Returns whether a report's entry on verification is complete."""
     return (
