@@ -1,8 +1,8 @@
 //! Parties that deviate in several messages at once, so that each message agrees with the others.
 
 use crate::parties::{Message, honest, judge, run};
-use crate::programs::{PROGRAMS, Program, SHIFT};
-use mpc::Protocol;
+use crate::programs::{PROGRAMS, Program, SHIFT, mapped};
+use mpc::{Bilinear, Protocol};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -231,5 +231,43 @@ fn fibers_wait_for_each_other() {
                 "a product that was not verified is opened"
             );
         }
+    }
+}
+
+/// More than one proof has room for: many products, and long sums. The last word is changed.
+#[test]
+fn large_records() {
+    let long = Program {
+        name: "long sums",
+        tolerance: 0,
+        openings: 1,
+        work: |p, k| {
+            let (m, n) = (2, 2);
+            mapped(p, &Bilinear::Matrix { batch: 1, m, k, n })
+        },
+    };
+    for (program, n) in [(program("product"), 1_200_000), (&long, 70_000)] {
+        let (right, messages) = honest(program, n);
+        let sent = |message: &&Message| {
+            ["multiply", "matrix"]
+                .iter()
+                .any(|step| message.step.starts_with(step))
+        };
+        let last = messages.iter().rfind(sent).expect("a product");
+        let found = run(
+            program,
+            n,
+            &|message| {
+                let is_it = (message.receiver, message.sender, message.at)
+                    == (last.receiver, last.sender, last.at);
+                is_it.then(|| {
+                    let mut words = message.words.clone();
+                    *words.last_mut().expect("a word") ^= 1;
+                    words
+                })
+            },
+            &|_| {},
+        );
+        assert!(judge(program, last.sender, &found, &right, "the last word"));
     }
 }

@@ -259,7 +259,7 @@ fn product(
 }
 
 /// Applies a map to two shared operands, and opens the outputs.
-fn mapped(p: &mut dyn Protocol, map: &Bilinear) -> Result<Vec<u64>> {
+pub fn mapped(p: &mut dyn Protocol, map: &Bilinear) -> Result<Vec<u64>> {
     let (left, right, n) = map.lengths();
     let (x, y, mut z) = (shared(p, left)?, shared(p, right)?, zeros(p, n));
     let (x, y) = (parts(&x), parts(&y));

@@ -129,6 +129,10 @@ impl Record {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.size() == 0
+    }
+
     /// Returns its size, which is the same in all parties: the number of words of one factor of all
     /// terms that the three of them prove. A term takes one or two words of memory.
     pub fn size(&self) -> usize {

@@ -205,6 +205,14 @@ impl<'r> Share<'r, Infallible> {
     }
 }
 
+impl<M> Share<'_, M> {
+    /// Returns the number of messages in each of this party's own proofs.
+    fn messages<R: Ring<Map = M>>(&self) -> impl Iterator<Item = usize> {
+        let proofs = self.proved.iter();
+        proofs.map(|(equations, maps)| messages::<R>(equations, maps))
+    }
+}
+
 /// A party's place among its neighbours, and the keys that it shares with them.
 struct Seat {
     me: usize,
@@ -307,14 +315,15 @@ impl Replicated {
         let Some(verifying) = &mut self.verifying else {
             return Ok(());
         };
-        let Some([first, last]) = verifying.record.steps.take() else {
+        if verifying.record.is_empty() {
             return Ok(());
-        };
+        }
         // If honest parties had other public values, equations of an honest prover could be false.
         self.channel.begin_opening("verify", &[])?;
         let begun = Instant::now();
         let verifying = self.verifying.as_mut().expect("a party that proves");
         let mut record = std::mem::take(&mut verifying.record);
+        let [first, last] = record.steps.take().unwrap_or_default();
         let number = verifying.begun;
         verifying.begun += 1;
         verifying.under_way += 1;
@@ -335,29 +344,74 @@ impl Replicated {
     fn exchange(&mut self, record: &mut Record, number: u64) -> Result<bool> {
         record.words.fill_up(Words::ROW);
         record.bits.fill_up(Bits::ROW);
-        let (words, bits) = (Share::of_words(&record.words), Share::of_bits(&record.bits));
+        let words = Share::of_words(&record.words);
+        let bits = Share::of_bits(&record.bits);
         let (after, before) = (self.after(), self.before());
         let seat = self.seat(number);
-        let left: Vec<_> = seat
-            .left::<Words>(&words)
-            .chain(seat.left::<Bits>(&bits))
-            .collect();
+        let left = seat.left::<Words>(&words).chain(seat.left::<Bits>(&bits));
+        let left: Vec<_> = left.collect();
         let right = seat.right::<Words>(&words).chain(seat.right::<Bits>(&bits));
         let mut right: Vec<_> = right.collect();
-        let own = words
-            .proved
-            .iter()
-            .map(|(all, maps)| messages::<Words>(all, maps));
-        let own = own.chain(
-            bits.proved
-                .iter()
-                .map(|(all, maps)| messages::<Bits>(all, maps)),
-        );
-        let own: Vec<usize> = own.collect();
+        let own: Vec<usize> = words
+            .messages::<Words>()
+            .chain(bits.messages::<Bits>())
+            .collect();
         let others = left.iter().map(|proof| proof.messages());
         let others = others.chain(right.iter().map(|proof| proof.messages()));
         let turns = others.chain(own.iter().copied()).max().unwrap_or(0);
 
+        let mut openings = self.openings(&left, &right, &own)?.into_iter();
+        let provers = seat.provers::<Words>(&words, &mut openings);
+        let (Ok(mut provers), Ok(of_bits)) = (provers, seat.provers::<Bits>(&bits, &mut openings))
+        else {
+            return Ok(false);
+        };
+        provers.extend(of_bits);
+
+        let mut told = provers.iter_mut().flat_map(|proof| proof.begin()).collect();
+        // The left verifiers' messages need none of the provers'.
+        let mut of_left: Vec<u64> = left.into_iter().flat_map(Left::finish).collect();
+        let mut heard_of_left = Vec::new();
+        for turn in 0..turns {
+            self.tell(after, told)?;
+            self.tell(before, std::mem::take(&mut of_left))?;
+            self.turn()?;
+            let lengths = right.iter().map(|proof| proof.expects().unwrap_or(0));
+            let heard = self.hear(before, lengths)?;
+            if turn == 0 {
+                let lengths = right.iter().map(|proof| proof.expects_of_left());
+                heard_of_left = self.hear(after, lengths)?;
+            }
+            let Ok(seeds) = challenges(&mut right, &heard) else {
+                return Ok(false);
+            };
+            if turn + 1 == turns {
+                break;
+            }
+            self.tell(before, seeds)?;
+            self.turn()?;
+            let seed = |messages: &usize| if *messages > turn + 1 { 2 } else { 0 };
+            let seeds = self.hear(after, own.iter().map(seed))?;
+            let Ok(answers) = answers(&mut provers, &seeds) else {
+                return Ok(false);
+            };
+            told = answers;
+        }
+        let mut accepted = true;
+        for (proof, message) in right.into_iter().zip(&heard_of_left) {
+            accepted &= proof.finish(message).is_ok();
+        }
+        self.agreed(accepted)
+    }
+
+    /// Tells the provers what they are told at first. Returns what this party is told as a prover.
+    fn openings(
+        &mut self,
+        left: &[Box<dyn Left + '_>],
+        right: &[Box<dyn Right + '_>],
+        own: &[usize],
+    ) -> Result<Vec<[Opening; 2]>> {
+        let (after, before) = (self.after(), self.before());
         let told = left.iter().flat_map(|proof| encoded(&proof.opening()));
         self.tell(after, told.collect())?;
         let told = right.iter().flat_map(|proof| encoded(&proof.opening()));
@@ -365,77 +419,19 @@ impl Replicated {
         self.turn()?;
         let of_left = self.hear(before, own.iter().map(|messages| opening_words(*messages)))?;
         let of_right = self.hear(after, own.iter().map(|_| opening_words(1)))?;
-        let openings = of_left.iter().zip(&of_right);
-        let mut openings = openings.map(|(left, right)| [decoded(left), decoded(right)]);
-        let provers = seat
-            .provers::<Words>(&words, &mut openings)
-            .and_then(|mut provers| {
-                provers.extend(seat.provers::<Bits>(&bits, &mut openings)?);
-                Ok(provers)
-            });
-        let Ok(mut provers) = provers else {
-            return Ok(false);
-        };
+        let both = of_left.iter().zip(&of_right);
+        let both = both.map(|(left, right)| [decoded(left), decoded(right)]);
+        Ok(both.collect())
+    }
 
-        let mut told: Vec<u64> = provers.iter_mut().flat_map(|proof| proof.begin()).collect();
-        let mut left = Some(left);
-        let mut of_left = Vec::new();
-        for turn in 0..turns {
-            self.tell(after, told)?;
-            if let Some(left) = left.take() {
-                // This message needs none of the prover's.
-                self.tell(before, left.into_iter().flat_map(Left::finish).collect())?;
-            }
-            self.turn()?;
-            let lengths: Vec<usize> = right
-                .iter()
-                .map(|proof| proof.expects().unwrap_or(0))
-                .collect();
-            let heard = self.hear(before, lengths.into_iter())?;
-            if turn == 0 {
-                let lengths: Vec<usize> =
-                    right.iter().map(|proof| proof.expects_of_left()).collect();
-                of_left = self.hear(after, lengths.into_iter())?;
-            }
-            let mut seeds = Vec::new();
-            for (proof, message) in right.iter_mut().zip(&heard) {
-                if !message.is_empty() {
-                    let Ok(seed) = proof.take(message) else {
-                        return Ok(false);
-                    };
-                    seeds.extend(seed.into_iter().flatten());
-                }
-            }
-            if turn + 1 == turns {
-                break;
-            }
-            self.tell(before, seeds)?;
-            self.turn()?;
-            let running = |messages: &usize| *messages > turn + 1;
-            let seeds = self.hear(
-                after,
-                own.iter()
-                    .map(|messages| 2 * usize::from(running(messages))),
-            )?;
-            told = Vec::new();
-            for (proof, seed) in provers.iter_mut().zip(&seeds) {
-                if let [first, second] = seed[..] {
-                    let Ok(message) = proof.next(&[first, second]) else {
-                        return Ok(false);
-                    };
-                    told.extend(message);
-                }
-            }
-        }
-        let mut accepted = true;
-        for (proof, message) in right.into_iter().zip(&of_left) {
-            accepted &= proof.finish(message).is_ok();
-        }
-        for peer in [after, before] {
+    /// Tells the others whether this party accepts. Returns whether all three do.
+    fn agreed(&mut self, mut accepted: bool) -> Result<bool> {
+        let others = [self.after(), self.before()];
+        for peer in others {
             self.tell(peer, vec![u64::from(!accepted)])?;
         }
         self.turn()?;
-        for peer in [after, before] {
+        for peer in others {
             accepted &= self.hear(peer, [1].into_iter())?.concat() == [0];
         }
         Ok(accepted)
@@ -488,6 +484,28 @@ impl Replicated {
         }
         self.0.round()
     }
+}
+
+/// Takes the provers' messages, and returns the seeds to tell them.
+fn challenges(right: &mut [Box<dyn Right + '_>], heard: &[Vec<u64>]) -> Checked<Vec<u64>> {
+    let mut seeds = Vec::new();
+    for (proof, message) in right.iter_mut().zip(heard) {
+        if !message.is_empty() {
+            seeds.extend(proof.take(message)?.into_iter().flatten());
+        }
+    }
+    Ok(seeds)
+}
+
+/// Takes the seeds of the proofs that go on, and returns the next messages.
+fn answers(provers: &mut [Box<dyn Proving + '_>], seeds: &[Vec<u64>]) -> Checked<Vec<u64>> {
+    let mut told = Vec::new();
+    for (proof, seed) in provers.iter_mut().zip(seeds) {
+        if let [first, second] = seed[..] {
+            told.extend(proof.next(&[first, second])?);
+        }
+    }
+    Ok(told)
 }
 
 /// Returns the words of an opening that holds this number of hashes.
