@@ -506,6 +506,10 @@ impl Error {
                 last,
             } => {
                 let [one, other] = [one, other].map(|party| voice.words.name(*party));
+                if first == last {
+                    // It may be an opening, whose result the other party may know.
+                    return format!("{one} or {other} cheated in \"{first}\"");
+                }
                 format!(
                     "{one} or {other} cheated between \"{first}\" and \"{last}\"; nothing of this \
                      was revealed"
