@@ -335,3 +335,27 @@ def test_experiments_have_the_servers_protocol(
     assert ended.returncode == 1
     assert said in ended.stderr
     assert not (tmp_path / "report").exists()
+
+
+# Cheats.
+
+
+@pytest.mark.parametrize("liar", range(3))
+def test_a_party_that_computes_with_other_shares_is_found_by_all(liar: int) -> None:
+    """It changes a share of a secret, and otherwise follows the program."""
+
+    def program() -> str:
+        x = tacit.share(torch.linspace(-3, 3, 40), owner=0)
+        layer = torch.relu(x * x - 1)
+        if tacit.session().party == liar:
+            layer._parts[0].view(-1)[7] += 1 << 20
+        try:
+            (layer * x).reveal()
+        except tacit.CheatingError as error:
+            return str(error)
+        return "nothing was found"
+
+    for party, told in enumerate(tacit.launch(program, protocol=NAME)):
+        others = " or ".join(f"party {other}" for other in range(3) if other != party)
+        assert told.startswith(f'{others} cheated between "')
+        assert told.endswith('"; nothing of this was revealed')

@@ -32,10 +32,17 @@ impl Channel {
     /// parties. Each other honest party gets the same error, with the two parties that it suspects.
     /// A party that cheats may say this too, and thereby only end the run.
     #[must_use]
-    pub fn cheated(&self, first: &str, last: &str) -> Error {
+    pub fn cheated(&mut self, first: &str, last: &str) -> Error {
+        self.told = true;
         let [first, last] = [first, last].map(step_name);
         self.shared
             .fail(Error::cheating(self.party(), &first, &last))
+    }
+
+    /// Returns whether this channel has returned the failure that ended the mesh.
+    #[must_use]
+    pub fn has_told(&self) -> bool {
+        self.told
     }
 
     /// Ends the run for every party, because `party` sent something impossible. Returns the error

@@ -479,7 +479,10 @@ impl Session {
     /// for programs that differ; `Peer` for a party that failed after its last step, or did not
     /// accept what was sent to it.
     pub fn close(&self) -> Result<()> {
-        self.verify()?;
+        self.work(|protocol| match protocol.channel().has_told() {
+            true => Ok(()),
+            false => protocol.verify(),
+        })?;
         self.lock()?.protocol.channel().close()?;
         self.opened()?.mesh.close()
     }

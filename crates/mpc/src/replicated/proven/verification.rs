@@ -300,9 +300,10 @@ impl Replicated {
             if verifying.under_way > 0 && self.0.is_fiber() {
                 self.0.round()?;
             } else if verifying.has_failed || verifying.under_way > 0 {
-                return Err(Error::misuse(
-                    "a verification has failed: nothing can be opened",
-                ));
+                // It has ended the mesh.
+                self.channel.look()?;
+                let failed = "a verification has failed: nothing can be opened";
+                return Err(Error::misuse(failed));
             } else {
                 return Ok(());
             }
