@@ -405,7 +405,7 @@ pub enum Error {
         suspects: [usize; 2],
         /// The first step that what it sent may belong to.
         first: String,
-        /// The last one.
+        /// The last one; empty if it was in the first one, which may be an opening.
         last: String,
     },
     /// The program that all parties run cannot continue, for a reason that all of them know. Each

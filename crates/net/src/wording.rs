@@ -506,8 +506,7 @@ impl Error {
                 last,
             } => {
                 let [one, other] = [one, other].map(|party| voice.words.name(*party));
-                if first == last {
-                    // It may be an opening, whose result the other party may know.
+                if last.is_empty() {
                     return format!("{one} or {other} cheated in \"{first}\"");
                 }
                 format!(

@@ -147,7 +147,7 @@ impl Replicated {
         let mut missing = self.channel.receive(before, first.len())?;
         if checks && self.channel.receive(after, HASH)? != hash(&missing) {
             let step = self.channel.step().to_owned();
-            return Err(self.channel.cheated(&step, &step));
+            return Err(self.channel.cheated(&step, ""));
         }
         let lacking = &mut missing[..];
         blocks::for_each(

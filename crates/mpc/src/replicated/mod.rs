@@ -231,7 +231,7 @@ fn common_key(channel: &mut Channel, proves: bool) -> Result<Key> {
     }
     keys::tossed(channel)?.ok_or_else(|| {
         let step = channel.step().to_owned();
-        channel.cheated(&step, &step)
+        channel.cheated(&step, "")
     })
 }
 

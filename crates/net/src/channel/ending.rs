@@ -28,7 +28,8 @@ use std::time::Instant;
 const LOOKS: u32 = 4;
 
 impl Channel {
-    /// Ends the mesh because one of the two other parties cheated between two steps. For three
+    /// Ends the mesh because one of the two other parties cheated between two steps, or in the first
+    /// one if `last` is empty: what a corrupt party may have learned then is not denied. For three
     /// parties. Each other honest party gets the same error, with the two parties that it suspects.
     /// A party that cheats may say this too, and thereby only end the run.
     #[must_use]
