@@ -519,14 +519,14 @@ fn weights_differ() {
 }
 
 #[test]
-#[should_panic(expected = "at most 8192 rows")]
+#[should_panic(expected = "at most 131072 rows")]
 fn too_many_blocks_panic() {
     let map = matrices(1, [1, 8 * MOST_ROWS / 2 + 1, 1]);
     let _ = honest(&Batch::of_maps([about(1, map, 2)]));
 }
 
 #[test]
-#[should_panic(expected = "at most 8192 rows")]
+#[should_panic(expected = "at most 131072 rows")]
 fn blocks_and_rows_count_together() {
     let map = matrices(1, [1, 8 * MOST_ROWS, 1]);
     let _ = honest(&Batch {

@@ -370,12 +370,12 @@ impl Replicated {
         provers.extend(of_bits);
 
         let mut told = provers.iter_mut().flat_map(|proof| proof.begin()).collect();
-        // The left verifiers' messages need none of the provers'.
-        let mut of_left: Vec<u64> = left.into_iter().flat_map(Left::finish).collect();
+        let mut left = left.into_iter();
         let mut heard_of_left = Vec::new();
         for turn in 0..turns {
             self.tell(after, told)?;
-            self.tell(before, std::mem::take(&mut of_left))?;
+            // The left verifiers' messages, in the first turn: they need none of the provers'.
+            self.tell(before, left.by_ref().flat_map(Left::finish).collect())?;
             self.turn()?;
             let lengths = right.iter().map(|proof| proof.expects().unwrap_or(0));
             let heard = self.hear(before, lengths)?;
