@@ -1,4 +1,6 @@
-//! Parties that deviate in several messages at once, so that each message agrees with the others.
+//! Parties that deviate in several words at once, so that these agree with each other. The messages
+//! are changed on their way, so the sender's own proof is still about what it computed. A party that
+//! proves what it falsified is not tried yet: no test notices if a relation of bits is missing.
 
 use crate::parties::{Message, honest, judge, run};
 use crate::programs::{PROGRAMS, Program, SHIFT, mapped};
