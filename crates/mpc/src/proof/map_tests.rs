@@ -197,10 +197,10 @@ fn run_with(
         });
         (known(&verifiers.kinds, side), maps.collect::<Vec<_>>())
     });
-    let left = LeftVerifier::<Words>::with_maps(&of_left.0, &of_left.1, NAME, keys.of_left());
-    let right = RightVerifier::with_maps(&of_right.0, &of_right.1, NAME, keys.of_right());
+    let left = LeftVerifier::<Words>::new(&of_left.0, &of_left.1, NAME, keys.of_left());
+    let right = RightVerifier::new(&of_right.0, &of_right.1, NAME, keys.of_right());
     let (kinds, maps) = (&of_prover.0, &of_prover.1);
-    let prover = |openings| Prover::with_maps(kinds, maps, openings, NAME, keys.of_prover());
+    let prover = |openings| Prover::new(kinds, maps, openings, NAME, keys.of_prover());
     converse(prover, left, right, &mut change)
 }
 

@@ -34,24 +34,8 @@ impl<'a, R: Ring> Prover<'a, R> {
     /// another proof.
     ///
     /// # Panics
-    /// If factors are not whole rows, or too many.
+    /// If factors are not whole rows, or too many, or if operands have other lengths than the maps.
     pub fn new(
-        equations: &'a [Equations<[&'a [u64]; 2]>],
-        openings: [Opening; 2],
-        name: Name,
-        keys: [&Key; 2],
-    ) -> Result<Self, Refused> {
-        Self::with_maps(equations, &[], openings, name, keys)
-    }
-
-    /// Begins a proof as [`new`](Self::new) does, which is also about maps.
-    ///
-    /// # Errors
-    /// As of `new`.
-    ///
-    /// # Panics
-    /// As `new`, or if operands have other lengths than the maps.
-    pub fn with_maps(
         equations: &'a [Equations<[&'a [u64]; 2]>],
         maps: &'a [MapEquations<R::Map, [&'a [u64]; 2]>],
         openings: [Opening; 2],

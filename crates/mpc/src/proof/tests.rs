@@ -168,9 +168,9 @@ fn run_with<R: Case>(
 ) -> Result<(), Refused> {
     let of_prover = terms(prover);
     let (of_left, of_right) = (known(verifiers, 0), known(verifiers, 1));
-    let left = LeftVerifier::<R>::new(&of_left, NAME, keys.of_left());
-    let right = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
-    let prover = |openings| Prover::<R>::new(&of_prover, openings, NAME, keys.of_prover());
+    let left = LeftVerifier::<R>::new(&of_left, &[], NAME, keys.of_left());
+    let right = RightVerifier::<R>::new(&of_right, &[], NAME, keys.of_right());
+    let prover = |openings| Prover::<R>::new(&of_prover, &[], openings, NAME, keys.of_prover());
     converse(prover, left, right, &mut change)
 }
 
@@ -345,9 +345,9 @@ fn notice_another_challenge<R: Case>() {
     let kinds = [kind::<R>(8, 300, 1)];
     let keys = Keys::of(1);
     let (of_left, of_right, terms) = (known(&kinds, 0), known(&kinds, 1), terms(&kinds));
-    let left = LeftVerifier::<R>::new(&of_left, NAME, keys.of_left()).opening();
-    let new = |terms, openings| Prover::<R>::new(terms, openings, NAME, keys.of_prover());
-    let mut right = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
+    let left = LeftVerifier::<R>::new(&of_left, &[], NAME, keys.of_left()).opening();
+    let new = |terms, openings| Prover::<R>::new(terms, &[], openings, NAME, keys.of_prover());
+    let mut right = RightVerifier::<R>::new(&of_right, &[], NAME, keys.of_right());
     let of = |change: &dyn Fn(&mut [Opening; 2])| {
         let mut openings = [left.clone(), right.opening()];
         change(&mut openings);
@@ -390,7 +390,7 @@ fn notice_another_challenge<R: Case>() {
         levels += 1;
         let openings = [left.clone(), right.opening()];
         prover = new(&terms, openings).unwrap();
-        let mut again = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
+        let mut again = RightVerifier::<R>::new(&of_right, &[], NAME, keys.of_right());
         message = prover.begin();
         for _ in 0..levels {
             message = prover
@@ -401,7 +401,7 @@ fn notice_another_challenge<R: Case>() {
     assert_eq!(levels, 4);
     assert_eq!(prover.next(&[1, 2]), Err(Refused::Message));
     assert_eq!(right.take(&message), Err(Refused::Message));
-    let right = RightVerifier::<R>::new(&of_right, NAME, keys.of_right());
+    let right = RightVerifier::<R>::new(&of_right, &[], NAME, keys.of_right());
     assert_eq!(right.finish(&message), Err(Refused::Message));
 }
 

@@ -158,18 +158,10 @@ impl<'a, R: Ring> LeftVerifier<'a, R> {
     /// that this party shares with the prover and with the right verifier.
     ///
     /// # Panics
-    /// If factors or constants are not whole rows, or too many.
+    /// If factors or constants are not whole rows, or too many, or if operands or constants have other
+    /// lengths than the maps.
     #[must_use]
-    pub fn new(known: &'a [Known<'a>], name: Name, keys: [&Key; 2]) -> Self {
-        Self::with_maps(known, &[], name, keys)
-    }
-
-    /// Begins to verify as [`new`](Self::new) does, also what is known of maps.
-    ///
-    /// # Panics
-    /// As `new`, or if operands or constants have other lengths than the maps.
-    #[must_use]
-    pub fn with_maps(
+    pub fn new(
         known: &'a [Known<'a>],
         maps: &'a [KnownMap<'a, R::Map>],
         name: Name,
@@ -221,18 +213,10 @@ impl<'a, R: Ring> RightVerifier<'a, R> {
     /// that this party shares with the prover and with the left verifier.
     ///
     /// # Panics
-    /// If factors or constants are not whole rows, or too many.
+    /// If factors or constants are not whole rows, or too many, or if operands or constants have other
+    /// lengths than the maps.
     #[must_use]
-    pub fn new(known: &'a [Known<'a>], name: Name, keys: [&Key; 2]) -> Self {
-        Self::with_maps(known, &[], name, keys)
-    }
-
-    /// Begins to verify as [`new`](Self::new) does, also what is known of maps.
-    ///
-    /// # Panics
-    /// As `new`, or if operands or constants have other lengths than the maps.
-    #[must_use]
-    pub fn with_maps(
+    pub fn new(
         known: &'a [Known<'a>],
         maps: &'a [KnownMap<'a, R::Map>],
         name: Name,

@@ -147,6 +147,6 @@ fn of_leaves(leaves: &Leaves, n: u64) -> Cost {
     }
 }
 
-fn as_size(width: u64) -> usize {
+pub(super) fn as_size(width: u64) -> usize {
     usize::try_from(width).expect("a width of at most 64")
 }

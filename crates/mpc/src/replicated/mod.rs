@@ -117,7 +117,7 @@ impl Replicated {
     /// # Errors
     /// As [`Self::new`].
     pub fn malicious(channel: Channel) -> Result<Self> {
-        Self::agree(channel, Thirds::of_word(0), true)
+        Self::agree(channel, None)
     }
 
     /// Opens a party that reports the given thirds to the others as those that it can evaluate.
@@ -125,10 +125,13 @@ impl Replicated {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_thirds(channel: Channel, thirds: Thirds) -> Result<Self> {
-        Self::agree(channel, thirds, false)
+        Self::agree(channel, Some(thirds))
     }
 
-    fn agree(mut channel: Channel, thirds: Thirds, proves: bool) -> Result<Self> {
+    /// Opens a party that can evaluate the given thirds; or without any, one that proves what it
+    /// sends, since its verifier would have to compute a whole third.
+    fn agree(mut channel: Channel, thirds: Option<Thirds>) -> Result<Self> {
+        let proves = thirds.is_none();
         threat_model("of replicated sharing", channel.parties(), !proves)?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
         channel.begin("agree on keys");
@@ -136,10 +139,9 @@ impl Replicated {
         let key = |peer: usize| pairs[peer].clone().expect("a key with each other party");
         let pair = |peer: usize| Stream::new(&key(peer), "replicated: pair");
         let common = common_key(&mut channel, proves)?;
-        let thirds = match proves {
-            // A verifier would have to compute a whole third.
-            true => Thirds::of_word(0),
-            false => thirds_of_all(&mut channel, thirds)?,
+        let thirds = match thirds {
+            Some(thirds) => thirds_of_all(&mut channel, thirds)?,
+            None => Thirds::of_word(0),
         };
         Ok(Self(Baton::alone(Party {
             next: pair(after),

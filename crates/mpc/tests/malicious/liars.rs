@@ -28,7 +28,7 @@ fn step(planes: &mut [u64], first: usize, up: bool) {
 }
 
 /// Role 0 of a truncation flips a bit that it shares, and changes what is computed from this bit in
-/// the same message, up or down. One of both agrees with the flipped bit.
+/// the same message, up or down. One of the two directions agrees with the flipped bit.
 #[test]
 fn truncations_with_another_carry() {
     let f = SHIFT as usize;

@@ -37,6 +37,15 @@ pub(in crate::replicated) struct Layout {
 }
 
 impl Layout {
+    /// Puts the lowest positions in pairs. If their number is odd, the lowest one is in none.
+    pub fn with_pairs(width: usize, positions: usize) -> Self {
+        Self {
+            width,
+            single: positions % 2,
+            pairs: positions / 2,
+        }
+    }
+
     fn sent(&self) -> usize {
         self.width - 1 + self.pairs
     }
@@ -121,7 +130,7 @@ impl Sums {
                 continue;
             }
             let n = range.len();
-            let rho = dense::unpack(bits(masks, layout.sent() * n), layout.sent(), n);
+            let rho = dense::unpack(bits(masks, 0, layout.sent() * n), layout.sent(), n);
             let left = if role == 0 { first } else { second };
             let x = planes_of(&left[range.clone()], layout.width);
             if role == 0 {
@@ -274,9 +283,9 @@ impl Replicated {
     }
 }
 
-/// Expands masks of bits, with zeros after the last one.
-pub(in crate::replicated) fn bits(masks: &Reserved, count: usize) -> Vec<u64> {
-    let mut bits = expand(masks, 0, words_of(count));
+/// Expands masks of bits from word `offset` on, with zeros after the last one.
+pub(in crate::replicated) fn bits(masks: &Reserved, offset: usize, count: usize) -> Vec<u64> {
+    let mut bits = expand(masks, offset, words_of(count));
     if let (1.., Some(last)) = (count % 64, bits.last_mut()) {
         *last &= (1 << (count % 64)) - 1;
     }

@@ -2,7 +2,7 @@
 //! top: see [`super::verification`].
 
 use super::sign::Forms;
-use crate::replicated::cost::{self, of_levels};
+use crate::replicated::cost::{self, as_size, of_levels};
 use crate::replicated::inputs::HASH;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Compared, Cost, Operation, Recipient};
@@ -23,6 +23,12 @@ pub fn of(operation: Operation) -> Cost {
             right,
             n,
             truncate: Some(shift),
+        }
+        | Operation::Affine {
+            left,
+            right,
+            n,
+            shift,
         } => {
             let product = cost::of(Operation::Bilinear {
                 left,
@@ -32,17 +38,6 @@ pub fn of(operation: Operation) -> Cost {
             });
             product + of(Operation::Truncate { n, shift })
         }
-        Operation::Affine {
-            left,
-            right,
-            n,
-            shift,
-        } => of(Operation::Bilinear {
-            left,
-            right,
-            n,
-            truncate: Some(shift),
-        }),
         Operation::RectifiedAffine {
             left,
             right,
@@ -101,10 +96,6 @@ fn of_forms(n: u64, forms: Forms) -> Cost {
         rounds: 2 * u64::from(outputs > 0),
         bits: opened + 2 * outputs * n,
     }
-}
-
-fn as_size(width: u64) -> usize {
-    usize::try_from(width).expect("a width of at most 64")
 }
 
 /// Cost of the carries of x0 + x1.

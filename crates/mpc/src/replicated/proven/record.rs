@@ -1,9 +1,8 @@
 //! What was sent and is not verified yet, as equations that the sender proves ([`crate::proof`]).
 //!
 //! An operation records equations once it has received the messages that they are about: each party
-//! those of its own messages, and what it knows of those of the two others. All parties record in the
-//! same order.
-//! What is recorded is copied, since the caller may overwrite its operands.
+//! those of its own messages, and what it knows of those of the two others. All parties record in
+//! the same order. What is recorded is copied, since the caller may overwrite its operands.
 //!
 //! Party i holds the components i and i + 1. So the left verifier of party i is party i − 1, which
 //! shares the first of them, and the right verifier is party i + 1, which shares the second.
@@ -179,39 +178,37 @@ impl Ledger {
 
     /// Records a map as [`products`](Self::products) records products. A batch is split into
     /// products that one proof has room for.
-    pub fn map(&mut self, map: &Bilinear, x: Pair, y: Pair, constants: Pair) {
-        if let Bilinear::Elementwise { .. } = map {
-            return self.products(x, y, constants);
-        }
-        self.size += 3 * (x[0].len() + y[0].len() + constants[0].len());
+    pub fn map<'a>(&mut self, map: &Bilinear, x: Pair<'a>, y: Pair<'a>, constants: Pair<'a>) {
         let (batch, sizes, layout) = match *map {
+            Bilinear::Elementwise { .. } => return self.products(x, y, constants),
+            Bilinear::Convolution(shape) => {
+                return self.push(Product::Convolution(shape), x, y, constants);
+            }
             Bilinear::Matrix { batch, m, k, n } => (batch, [m, k, n], Layout::Straight),
             Bilinear::ByTransposed { batch, m, k, n } => (batch, [m, k, n], Layout::Transposed),
-            Bilinear::Convolution(shape) => {
-                let map = Product::Convolution(shape);
-                return self.maps.push(Mapped::new(map, x, y, constants));
-            }
-            Bilinear::Elementwise { .. } => unreachable!("recorded as products"),
         };
         let [m, k, n] = sizes;
         let at_once = (LONGEST / k.max(1)).max(1);
         for from in (0..batch).step_by(at_once) {
             let batch = at_once.min(batch - from);
-            let of = |words: &[u64], size: usize| words[from * size..][..batch * size].to_vec();
             let map = Product::Matrices {
                 batch,
                 sizes,
                 layout,
             };
-            self.maps.push(Mapped {
-                map,
-                products: Products {
-                    x: x.map(|x| of(x, m * k)),
-                    y: y.map(|y| of(y, k * n)),
-                    constants: constants.map(|constants| of(constants, m * n)),
-                },
-            });
+            let of = |pair: Pair<'a>, size: usize| -> Pair<'a> {
+                pair.map(|words| &words[from * size..][..batch * size])
+            };
+            self.push(map, of(x, m * k), of(y, k * n), of(constants, m * n));
         }
+    }
+
+    /// Records a map that one proof has room for.
+    fn push(&mut self, map: Product, x: Pair, y: Pair, constants: Pair) {
+        self.size += 3 * (x[0].len() + y[0].len() + constants[0].len());
+        let [x, y, constants] = [x, y, constants].map(|pair| pair.map(<[u64]>::to_vec));
+        let products = Products { x, y, constants };
+        self.maps.push(Mapped { map, products });
     }
 
     /// Records equations that this party proves.
@@ -315,9 +312,7 @@ impl Ledger {
         let of_others = of_others.filter(|known| known.factors.count > 0);
         iter::once(of_products).chain(of_others).collect()
     }
-}
 
-impl Ledger {
     /// Returns what this party proves of the maps of a part.
     pub fn proved_maps(&self, part: &Part) -> Vec<MapEquations<Product, [&[u64]; 2]>> {
         let maps = self.maps[part.maps.clone()].iter();
@@ -352,20 +347,6 @@ fn equations<T>(map: Product, factors: [T; TERMS]) -> MapEquations<Product, T> {
     MapEquations {
         map,
         terms: terms.into(),
-    }
-}
-
-impl Mapped {
-    fn new(map: Product, x: Pair, y: Pair, constants: Pair) -> Self {
-        let owned = |pair: Pair| pair.map(<[u64]>::to_vec);
-        Self {
-            map,
-            products: Products {
-                x: owned(x),
-                y: owned(y),
-                constants: owned(constants),
-            },
-        }
     }
 }
 

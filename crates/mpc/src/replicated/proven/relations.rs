@@ -17,6 +17,7 @@
 //! **Selection** of one of three words by (v1, v2), of which at most one is set: each bit of the
 //! result is q ⊕ v1·(q ⊕ q1) ⊕ v2·(q ⊕ q2), where one half knows the words and the other knows v.
 
+use crate::group::Group;
 use crate::replicated::Pair;
 use kernels::planes::{split, words_of};
 
@@ -56,7 +57,7 @@ fn carries_in(carries: &[u64], stride: usize) -> Vec<u64> {
 /// carries.
 pub(in crate::replicated) fn left_of_carries(x: &[u64], shares: &[u64], stride: usize) -> Half {
     let into = carries_in(shares, stride);
-    let constants = combined(shares, &into, x, |share, into, x| share ^ (into & x));
+    let constants = plus_product(shares, &into, x);
     Half {
         factors: vec![x.to_vec(), into],
         constants,
@@ -66,7 +67,7 @@ pub(in crate::replicated) fn left_of_carries(x: &[u64], shares: &[u64], stride: 
 /// The right half.
 pub(in crate::replicated) fn right_of_carries(y: &[u64], shares: &[u64], stride: usize) -> Half {
     let into = carries_in(shares, stride);
-    let constants = combined(shares, &into, y, |share, into, y| share ^ (into & y));
+    let constants = plus_product(shares, &into, y);
     let first = into.iter().zip(y).map(|(into, y)| into ^ y);
     Half {
         factors: vec![first.collect(), y.to_vec()],
@@ -79,16 +80,15 @@ pub(in crate::replicated) fn right_of_carries(y: &[u64], shares: &[u64], stride:
 pub(in crate::replicated) fn left_of_products([a, b]: Pair, products: &[u64]) -> Half {
     Half {
         factors: vec![a.to_vec(), b.to_vec()],
-        constants: combined(products, a, b, |product, a, b| product ^ (a & b)),
+        constants: plus_product(products, a, b),
     }
 }
 
 /// The right half.
 pub(in crate::replicated) fn right_of_products([a, b]: Pair, products: &[u64]) -> Half {
-    Half {
-        factors: vec![b.to_vec(), a.to_vec()],
-        constants: combined(products, a, b, |product, a, b| product ^ (a & b)),
-    }
+    let mut half = left_of_products([a, b], products);
+    half.factors.swap(0, 1);
+    half
 }
 
 /// The half of a selection that knows the words: q, and those that are selected instead of it.
@@ -96,10 +96,7 @@ pub(in crate::replicated) fn words_of_selection(q: &[u64], selected: Pair, bits:
     let base = planes_of(q, bits);
     let factors = selected.map(|words| {
         let mut planes = planes_of(words, bits);
-        planes
-            .iter_mut()
-            .zip(&base)
-            .for_each(|(bit, base)| *bit ^= base);
+        Group::Binary.add(&mut planes, &base);
         planes
     });
     Half {
@@ -129,15 +126,10 @@ pub(in crate::replicated) fn left_of_choice(
 ) -> Half {
     let base = planes_of(zero, bits);
     let mut differing = planes_of(one, bits);
-    differing
-        .iter_mut()
-        .zip(&base)
-        .for_each(|(bit, base)| *bit ^= base);
+    Group::Binary.add(&mut differing, &base);
     let bit = bit.repeat(bits);
     Half {
-        constants: combined(&base, &differing, &bit, |base, differing, bit| {
-            base ^ (differing & bit)
-        }),
+        constants: plus_product(&base, &differing, &bit),
         factors: vec![differing],
     }
 }
@@ -151,7 +143,8 @@ pub(in crate::replicated) fn right_of_choice(bit: &[u64], result: &[u64], bits: 
     }
 }
 
-fn combined(a: &[u64], b: &[u64], c: &[u64], combine: impl Fn(u64, u64, u64) -> u64) -> Vec<u64> {
+/// Returns a ⊕ b·c.
+fn plus_product(a: &[u64], b: &[u64], c: &[u64]) -> Vec<u64> {
     let all = a.iter().zip(b).zip(c);
-    all.map(|((a, b), c)| combine(*a, *b, *c)).collect()
+    all.map(|((a, b), c)| a ^ (b & c)).collect()
 }

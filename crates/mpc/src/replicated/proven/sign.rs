@@ -4,8 +4,8 @@
 //! and t = x2. To leave out k low bits, each component is shifted. **Zero:** s = −t exactly if every
 //! bit of s differs from that of t − 1.
 //!
-//! **Spans** of two positions, as in [`crate::replicated::leaves`] with four. There, fewer bits are sent, but
-//! their relations have twice as many terms. Let s1, s0 be a span's bits, and e = s1·s0. It
+//! **Spans** of two positions, as in [`crate::replicated::leaves`] with four. There, fewer bits are
+//! sent, but their relations have twice as many terms. Let s1, s0 be a span's bits, and e = s1·s0. It
 //! generates a carry if g = s1·t1 ⊕ e·t0 ⊕ s0·t0·t1, and propagates one if p = e ⊕ s1·t0 ⊕ s0·t1 ⊕
 //! t0·t1. Both are linear in s1, s0 and e, of which role 2 knows the left halves and role 1 the
 //! right ones ([`super::bits`]).
@@ -51,26 +51,16 @@ pub(in crate::replicated) struct Forms {
 impl Forms {
     /// The forms of a carry into the highest of `width` positions.
     pub fn of_carry(width: usize) -> Self {
-        let (single, pairs) = ((width - 1) % 2, (width - 1) / 2);
         Self {
-            layout: Layout {
-                width,
-                single,
-                pairs,
-            },
+            layout: Layout::with_pairs(width, width - 1),
             carry: true,
         }
     }
 
     /// The forms of a test of `width` positions.
     pub fn of_zero(width: usize) -> Self {
-        let (single, pairs) = (width % 2, width / 2);
         Self {
-            layout: Layout {
-                width,
-                single,
-                pairs,
-            },
+            layout: Layout::with_pairs(width, width),
             carry: false,
         }
     }
@@ -254,7 +244,7 @@ impl Replicated {
         };
         let mask = |masks, role: usize| {
             let n = ranges[role].len();
-            dense::unpack(bits(masks, outputs * n), outputs, n)
+            dense::unpack(bits(masks, 0, outputs * n), outputs, n)
         };
         let t = [Vec::new(), t_of(x[1], 1), t_of(x[0], 2)];
         // Of each role: q', q, and the messages of roles 2 and 1.

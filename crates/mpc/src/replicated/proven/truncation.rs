@@ -18,8 +18,8 @@
 //!
 //! **Adversary:** malicious, one party. **Rounds:** 2. **Bits:** 71 + 5f.
 //!
-//! **Symbols.** Public: κ, as in [`crate::replicated::truncation`]. From k20: r0 (64 bits), ρ1, ρ2 and q' (f
-//! bits), and a bit for each bit that role 0 sends. From k01: q (f bits).
+//! **Symbols.** Public: κ, as in [`crate::replicated::truncation`]. From k20: r0 (64 bits), ρ1, ρ2
+//! and q' (f bits), and a bit for each bit that role 0 sends. From k01: q (f bits).
 //! - Step 1: role 0 sends the carries of the low f bits, the four carries of G, s2·s1, s3·(s2 ∨ s1)
 //!   and s3·s2, all masked; m = (X >> f) + (Y >> f) + C − (w + g4)·2^(64−f) − 2^(62−f) + 1 − r0; and
 //!   a_j = β_j − ρ_j mod 2^f, to role 1. Role 2 sends c2 = v1·ρ1 + v2·ρ2 + q' mod 2^f to role 1.
@@ -33,6 +33,7 @@
 //! **Simulation.** Role 1 sees words masked by r0, ρ_j, q' and the bits of k20. Role 2 sees c1,
 //! masked by q of k01. Role 0 sees nothing.
 
+use super::bits::bits;
 use super::record::{Record, Role};
 use super::relations::{
     Half, carries, choice_of_selection, left_of_carries, left_of_choice, left_of_products,
@@ -150,7 +151,7 @@ impl Replicated {
                 m: expand(masks, 0, n),
                 a: [low(1), low(2)],
                 q: low(3),
-                bits: dense::unpack(expanded_bits(masks, planes, n), planes, n),
+                bits: dense::unpack(bits(masks, 4 * field(n), planes * n), planes, n),
             }
         };
         let with_coins = |words: &[u64], role: usize, of: fn(u64, u64) -> u64| -> Vec<u64> {
@@ -335,8 +336,7 @@ impl Seen {
 }
 
 impl Opened<'_> {
-    /// Returns the four bits of this half's summand of G, and its halves of the carries and
-    /// products that are of words of `stride`.
+    /// Returns the left halves, from what role 2 knows: X, and the masks.
     fn left(&self, f: u32) -> Halves {
         let stride = words_of(self.summand.len());
         let (low, top, products) = self.split(f, stride);
@@ -372,6 +372,7 @@ impl Opened<'_> {
         Halves { bits, words }
     }
 
+    /// Returns the right halves, from what role 1 knows: Y, and the message.
     fn right(&self, f: u32) -> Halves {
         let stride = words_of(self.summand.len());
         let (low, top, products) = self.split(f, stride);
@@ -540,13 +541,4 @@ fn unpacked(packed: &[u64], n: usize, bits: u32) -> Vec<u64> {
     let mut words = vec![0; n];
     unpack_low(packed, bits, &mut words);
     words
-}
-
-/// Expands the masks of bits, which follow the four fields of words.
-fn expanded_bits(masks: &kernels::stream::Reserved, planes: usize, n: usize) -> Vec<u64> {
-    let mut bits = expand(masks, 4 * field(n), words_of(planes * n));
-    if let (1.., Some(last)) = (planes * n % 64, bits.last_mut()) {
-        *last &= (1 << (planes * n % 64)) - 1;
-    }
-    bits
 }

@@ -27,16 +27,15 @@
 //!   public coins, whose key was compared when the session began.
 //! - An operation records its equations after it has received all messages of that operation.
 
-use super::record::{Ledger, Record, Role};
+use super::record::{Ledger, Part, Record, Role};
 use crate::proof::{
-    Bits, Equations, Known, KnownMap, LeftVerifier, MapEquations, Name, Opening, Product, Prover,
-    Refused, RightVerifier, Ring, Seed, Words, messages,
+    Bits, Equations, Known, KnownMap, LeftVerifier, MapEquations, Name, Opening, Prover, Refused,
+    RightVerifier, Ring, Seed, Words, messages,
 };
 use crate::replicated::Replicated;
 use crate::replicated::inputs::HASH;
 use crate::{Error, Result, Verification};
 use kernels::stream::Key;
-use std::convert::Infallible;
 use std::time::Instant;
 
 /// The size from which on a record is verified at once: 128 to 256 MiB.
@@ -157,11 +156,11 @@ impl<R: Ring> Right for RightVerifier<'_, R> {
     }
 }
 
+/// Equations of maps that a party proves.
+type ProvedMaps<'r, M> = Vec<MapEquations<M, [&'r [u64]; 2]>>;
+
 /// What a party has of one proof: equations of words or bits, and of maps.
-type Proved<'r, M> = (
-    Vec<Equations<[&'r [u64]; 2]>>,
-    Vec<MapEquations<M, [&'r [u64]; 2]>>,
-);
+type Proved<'r, M> = (Vec<Equations<[&'r [u64]; 2]>>, ProvedMaps<'r, M>);
 type Judged<'r, M> = (Vec<Known<'r>>, Vec<KnownMap<'r, M>>);
 
 /// What a party has of the proofs of one verification, in one ring. Each entry is one proof.
@@ -171,34 +170,21 @@ struct Share<'r, M> {
     right: Vec<Judged<'r, M>>,
 }
 
-impl<'r> Share<'r, Product> {
-    fn of_words(ledger: &'r Ledger) -> Self {
-        let parts = |role| ledger.parts(role, Words::ROW).into_iter();
+impl<'r, M> Share<'r, M> {
+    /// Takes the equations of a ledger, and those of the maps of each part.
+    fn of<R: Ring<Map = M>>(
+        ledger: &'r Ledger,
+        proved_maps: fn(&'r Ledger, &Part) -> ProvedMaps<'r, M>,
+        known_maps: fn(&'r Ledger, Role, &Part) -> Vec<KnownMap<'r, M>>,
+    ) -> Self {
+        let parts = |role| ledger.parts(role, R::ROW).into_iter();
+        let proved = |part| (ledger.proved(&part), proved_maps(ledger, &part));
         let known = |role| {
-            let known = |part| (ledger.known(role, &part), ledger.known_maps(role, &part));
+            let known = |part| (ledger.known(role, &part), known_maps(ledger, role, &part));
             parts(role).map(known).collect()
         };
         Self {
-            proved: parts(Role::Prover)
-                .map(|part| (ledger.proved(&part), ledger.proved_maps(&part)))
-                .collect(),
-            left: known(Role::LeftVerifier),
-            right: known(Role::RightVerifier),
-        }
-    }
-}
-
-impl<'r> Share<'r, Infallible> {
-    fn of_bits(ledger: &'r Ledger) -> Self {
-        let parts = |role| ledger.parts(role, Bits::ROW).into_iter();
-        let known = |role| {
-            let known = |part| (ledger.known(role, &part), Vec::new());
-            parts(role).map(known).collect()
-        };
-        Self {
-            proved: parts(Role::Prover)
-                .map(|part| (ledger.proved(&part), Vec::new()))
-                .collect(),
+            proved: parts(Role::Prover).map(proved).collect(),
             left: known(Role::LeftVerifier),
             right: known(Role::RightVerifier),
         }
@@ -240,7 +226,7 @@ impl Seat {
         all.map(|(at, (known, maps))| -> Box<dyn Left> {
             let keys = [&self.with_after, &self.with_before];
             let name = self.name(self.after, at);
-            Box::new(LeftVerifier::<R>::with_maps(known, maps, name, keys))
+            Box::new(LeftVerifier::<R>::new(known, maps, name, keys))
         })
     }
 
@@ -252,7 +238,7 @@ impl Seat {
         all.map(|(at, (known, maps))| -> Box<dyn Right> {
             let keys = [&self.with_before, &self.with_after];
             let name = self.name(self.before, at);
-            Box::new(RightVerifier::<R>::with_maps(known, maps, name, keys))
+            Box::new(RightVerifier::<R>::new(known, maps, name, keys))
         })
     }
 
@@ -267,7 +253,7 @@ impl Seat {
             |(at, ((equations, maps), openings))| -> Checked<Box<dyn Proving>> {
                 let keys = [&self.with_before, &self.with_after];
                 let name = self.name(self.me, at);
-                let prover = Prover::<R>::with_maps(equations, maps, openings, name, keys)?;
+                let prover = Prover::<R>::new(equations, maps, openings, name, keys)?;
                 Ok(Box::new(prover))
             },
         )
@@ -345,8 +331,9 @@ impl Replicated {
     fn exchange(&mut self, record: &mut Record, number: u64) -> Result<bool> {
         record.words.fill_up(Words::ROW);
         record.bits.fill_up(Bits::ROW);
-        let words = Share::of_words(&record.words);
-        let bits = Share::of_bits(&record.bits);
+        let (proved, known) = (Ledger::proved_maps, Ledger::known_maps);
+        let words = Share::of::<Words>(&record.words, proved, known);
+        let bits = Share::of::<Bits>(&record.bits, |_, _| Vec::new(), |_, _, _| Vec::new());
         let (after, before) = (self.after(), self.before());
         let seat = self.seat(number);
         let left = seat.left::<Words>(&words).chain(seat.left::<Bits>(&bits));
