@@ -45,6 +45,12 @@ impl Clmul {
         unsafe { add_scaled(sums, values, factor) }
     }
 
+    /// Multiplies the values by their factors.
+    pub(super) fn multiply(self, values: &mut [u64], factors: &[u64]) {
+        // SAFETY: as in `product`.
+        unsafe { multiply(values, factors) }
+    }
+
     /// Adds rows of `N` words with their weights to the sums.
     pub(super) fn add_weighted<const N: usize>(
         self,
@@ -97,6 +103,16 @@ unsafe fn add_scaled(sums: &mut [u64], values: &[u64], factor: u64) {
     for (sum, value) in sums.iter_mut().zip(values) {
         // SAFETY: the caller guarantees the instructions.
         *sum ^= reduce(unsafe { product(*value, factor) });
+    }
+}
+
+/// # Safety
+/// As for `product`.
+#[target_feature(enable = "pclmulqdq")]
+unsafe fn multiply(values: &mut [u64], factors: &[u64]) {
+    for (value, factor) in values.iter_mut().zip(factors) {
+        // SAFETY: the caller guarantees the instructions.
+        *value = reduce(unsafe { product(*value, *factor) });
     }
 }
 

@@ -299,6 +299,40 @@ fn add_scaled_with(engine: Engine, sums: &mut [u64], values: &[u64], factor: u64
     );
 }
 
+/// Multiplies each `values[j]` by `factors[j]`.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn multiply(values: &mut [u64], factors: &[u64]) {
+    multiply_with(Engine::of(backend()), values, factors);
+}
+
+fn multiply_with(engine: Engine, values: &mut [u64], factors: &[u64]) {
+    assert!(
+        values.len() == factors.len(),
+        "{} values and {} factors",
+        values.len(),
+        factors.len()
+    );
+    parallel::map_blocks(
+        values.len(),
+        parallel::GRAIN,
+        [values],
+        [factors],
+        |_, [values], [factors]| match engine {
+            Engine::Portable => {
+                for (value, factor) in values.iter_mut().zip(factors) {
+                    *value = reduce(portable::product(*value, *factor));
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Engine::Clmul(engine) => engine.multiply(values, factors),
+            #[cfg(avx512)]
+            Engine::Clmul512(engine) => engine.narrow().multiply(values, factors),
+        },
+    );
+}
+
 /// Multiplies element p of each row of [`LANES`] elements by the row's weight and by X^p.
 ///
 /// # Panics

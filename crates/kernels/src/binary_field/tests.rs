@@ -326,7 +326,7 @@ fn a_folded_part_of_a_row_panics() {
 }
 
 #[test]
-fn scaled_sums_and_weighed_rows_are_what_their_definitions_say() {
+fn scaled_sums_products_and_weighed_rows_are_what_their_definitions_say() {
     for rows in [0, 1, 3, 300] {
         let (values, weights) = (random(31, LANES * rows), random(32, rows));
         for (_, engine) in kernels() {
@@ -337,6 +337,13 @@ fn scaled_sums_and_weighed_rows_are_what_their_definitions_say() {
             }
             add_scaled_with(engine, &mut sums, &values, 0x8000_0000_0000_001b);
             assert_eq!(sums, expected, "{rows} rows, {engine:?}");
+
+            let factors = random(34, values.len());
+            let mut products = values.clone();
+            multiply_with(engine, &mut products, &factors);
+            for ((found, value), factor) in products.iter().zip(&values).zip(&factors) {
+                assert_eq!(*found, product(*value, *factor), "{rows} rows, {engine:?}");
+            }
 
             let mut elements = values.clone();
             weigh_with(engine, &mut elements, &weights);

@@ -8,10 +8,11 @@
 //! where the constants c_L and c_R are known to L and to R. The sum is over the *terms* of an
 //! equation. Equations are modulo 2^64 ([`Words`]) or modulo 2 ([`Bits`]). Those modulo 2^64 may
 //! also be about all outputs of a bilinear map ([`Product`]): Σ_s M(a_s, b_s) = c_L + c_R. Of each
-//! term, L knows one operand, at either place, and R the other. At most one of the three parties is
-//! corrupt. A false equation is refused except with probability 2^−42, and nobody learns
-//! anything but that the equations hold. This module knows no protocol: a protocol says which
-//! equations its messages ought to satisfy.
+//! term, L knows one operand, at either place, and R the other. Beside equations modulo 2 there may
+//! be such about inner products in GF(2^64) ([`InnerProduct`]). At most one of the three parties is
+//! corrupt. A false equation is refused except with probability 2^−42, and nobody learns anything
+//! but that the equations hold. This module knows no protocol: a protocol says which equations its
+//! messages ought to satisfy.
 //!
 //! It is a distributed zero-knowledge proof (Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; for
 //! three parties Boyle, Gilboa, Ishai, Nof 2019; for bits Li+ 2023). It computes in the Galois ring
@@ -51,7 +52,8 @@
 //!
 //! The elements of all A and all B are blocks for the first fold, behind those of the words. The
 //! lanes of blocks have weights y. So L and P divide elements of their side by the weight of the
-//! lane, which is invertible: y is drawn again if it is 0. Verifiers add their sums of u·v·c to
+//! lane, which is invertible: y is drawn again if it is 0. (The left blocks of bits hold y already,
+//! and those of inner products in GF(2^64) go without.) Verifiers add their sums of u·v·c to
 //! their shares of q(r).
 //!
 //! # Challenges
@@ -131,6 +133,7 @@
 mod challenges;
 mod folds;
 mod grid;
+mod inner_product;
 #[cfg(test)]
 mod map_definitions;
 #[cfg(test)]
@@ -146,6 +149,7 @@ mod verifiers;
 
 pub use challenges::{Opening, Seed};
 pub use grid::{Grid, Map, Place};
+pub use inner_product::InnerProduct;
 pub use maps::{MapEquations, MapTerm};
 pub use products::Product;
 pub use prover::Prover;

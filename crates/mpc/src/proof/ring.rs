@@ -8,16 +8,16 @@
 //! | row | 32 chunks of 8 words | 32 chunks of one word |
 //! | lanes | 8 | 64, the bits of a word |
 //! | weight of a lane | random, not 0 | X^p for bit p |
-//! | maps | [`Product`] | none |
+//! | maps | [`Product`] | [`InnerProduct`] |
 //!
 //! Bits need no random weights of lanes: the bits of a word are coefficients of an element.
 
-use super::grid::{Grid, Map, Place};
+use super::grid::Map;
+use super::inner_product::InnerProduct;
 use super::products::Product;
 use kernels::galois::{self, Block, DEGREE, Element, blocks, words};
 use kernels::stream::Stream;
 use kernels::{binary_field, galois::LANES};
-use std::convert::Infallible;
 
 /// An element of a ring.
 pub trait Value: Copy + PartialEq {
@@ -231,30 +231,7 @@ impl Value for FieldElement {
 }
 
 /// An element for each bit of a word.
-type BitBlock = [u64; binary_field::LANES];
-
-/// There are no maps of bits.
-impl Map for Infallible {
-    type Element = FieldElement;
-    type Block = BitBlock;
-    type Weights = ();
-
-    fn grid(&self) -> Grid {
-        match *self {}
-    }
-
-    fn sums(&self, _: Place, _: &[u64], _: &[u64]) -> Vec<FieldElement> {
-        match *self {}
-    }
-
-    fn outputs(&self, _: &[u64], _: [&[u64]; 2]) -> FieldElement {
-        match *self {}
-    }
-
-    fn blocks(_: &[FieldElement], _: Option<&()>) -> Vec<BitBlock> {
-        Vec::new()
-    }
-}
+pub(super) type BitBlock = [u64; binary_field::LANES];
 
 impl Ring for Bits {
     const NAME: &'static str = "bits";
@@ -264,7 +241,7 @@ impl Ring for Bits {
     type Element = FieldElement;
     type Block = BitBlock;
     type Weights = ();
-    type Map = Infallible;
+    type Map = InnerProduct;
     const ZEROS: BitBlock = [0; 64];
 
     fn draw(stream: &mut Stream, count: usize) -> Vec<u64> {
@@ -319,7 +296,7 @@ impl Ring for Bits {
         }
     }
 
-    /// The left blocks were multiplied by the weights of lanes.
+    /// Left blocks of bits were multiplied by the weights of lanes. Those of maps need no weights.
     fn block_sums(
         left: &[BitBlock],
         right: &[BitBlock],
