@@ -188,7 +188,8 @@ impl Compared {
     }
 }
 
-/// One party's summand of the sums of a guarded comparison.
+/// One party's summand of the sums of a guarded comparison; or its components of one shared sum
+/// (`replicated::proven::guard`).
 ///
 /// Deliberately without `Debug`: it holds shares.
 pub struct Tally {
@@ -204,6 +205,18 @@ impl Tally {
             reach,
             sums: [0; SUMS],
         }
+    }
+
+    /// Creates a tally from a party's components of a shared sum.
+    pub(crate) fn shared(reach: u32, parts: [u64; 2]) -> Self {
+        let mut tally = Self::new(reach);
+        tally.sums[..2].copy_from_slice(&parts);
+        tally
+    }
+
+    /// Returns the components of a shared sum.
+    pub(crate) fn parts(&self) -> [u64; 2] {
+        [self.sums[0], self.sums[1]]
     }
 
     /// Creates a tally with the sums that a test chooses.

@@ -119,7 +119,13 @@ mod guards {
             })*
         };
     }
-    guards!(plain, replicated, additive_2_dealer, additive_3_dealer);
+    guards!(
+        plain,
+        replicated,
+        replicated_malicious,
+        additive_2_dealer,
+        additive_3_dealer
+    );
 }
 
 /// Tests for protocols that can check products.
@@ -192,6 +198,7 @@ mod guard_coins {
     guard_coins!(
         plain: numbers_do_not_cancel;
         replicated: numbers_do_not_cancel, looks_do_not_cancel;
+        replicated_malicious: numbers_do_not_cancel, looks_at_shared_sums_do_not_cancel;
         additive_2_dealer: numbers_do_not_cancel, looks_do_not_cancel;
         additive_3_dealer: numbers_do_not_cancel, looks_do_not_cancel;
     );
@@ -311,6 +318,15 @@ mod tossed_coins {
                     are_seen(p, tosses)
                 },
             );
+            let of_three_that_prove = run_opened(
+                3,
+                None,
+                |mesh| Replicated::malicious(mesh.channel(0)),
+                |p| {
+                    p.streams()[2].mute(|_| true);
+                    are_seen(p, tosses)
+                },
+            );
             let of_two = run_opened(
                 2,
                 Some(&testkit::deal),
@@ -320,10 +336,10 @@ mod tossed_coins {
                     are_seen(p, tosses)
                 },
             );
-            [of_three, of_two].concat()
+            [of_three, of_three_that_prove, of_two].concat()
         };
-        assert_eq!(with(false), [false; 5]);
-        assert_eq!(with(true), [true; 5]);
+        assert_eq!(with(false), [false; 8]);
+        assert_eq!(with(true), [true; 8]);
     }
 }
 

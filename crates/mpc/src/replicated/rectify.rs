@@ -22,7 +22,6 @@
 
 use super::products::factors;
 use super::{Pair, PairMut, Replicated};
-use crate::bits::one_plane;
 use crate::{Affine, Bits, Compared, Result, Tally};
 use kernels::planes::words_of;
 use std::mem;
@@ -71,17 +70,19 @@ pub(super) fn rectified_affine(
 }
 
 impl Replicated {
-    /// Negates each bit of a plane locally. It flips role 0's first component, which role 2 also
+    /// Negates each bit locally. It flips role 0's first component, which role 2 also
     /// holds.
-    fn complement(&self, bits: Bits) -> Bits {
-        let n = one_plane(&bits);
+    pub(super) fn complement(&self, bits: Bits) -> Bits {
+        let (width, n) = (bits.width(), bits.len());
         let mut parts = bits.into_parts();
         let [role_0, _, role_2] = self.ranges(n);
         for (part, role) in parts.iter_mut().zip([role_0, role_2]) {
-            for word in &mut part[role.start / 64..][..words_of(role.len())] {
-                *word = !*word;
+            for plane in part.chunks_exact_mut(words_of(n).max(1)) {
+                for word in &mut plane[role.start / 64..][..words_of(role.len())] {
+                    *word = !*word;
+                }
             }
         }
-        Bits::new(1, n, parts)
+        Bits::new(width, n, parts)
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn sign(
 ) -> Result<(Bits, Option<Tally>)> {
     let n = x[0].len();
     if party.verifying.is_some() {
-        return Ok((party.proven_sign(x, compared)?, None));
+        return party.proven_sign(x, compared);
     }
     let (compared, dropped) = compared.of_summands(2, 0);
     let parameters = compared.parameters(dropped);

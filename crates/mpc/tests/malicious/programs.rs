@@ -57,7 +57,7 @@ const fn opening(openings: usize, program: Program) -> Program {
 }
 
 /// All programs.
-pub const PROGRAMS: [Program; 20] = [
+pub const PROGRAMS: [Program; 22] = [
     exact("share", |p, n| {
         let x = shared(p, n)?;
         opened(p, &x)
@@ -201,6 +201,27 @@ pub const PROGRAMS: [Program; 20] = [
         let compared = Compared::proved(64);
         p.rectify(&parts(&x), None, compared, &mut parts_mut(&mut z))?;
         opened(p, &z)
+    }),
+    opening(
+        2,
+        exact("guarded ReLU", |p, n| {
+            let x = shared(p, n)?;
+            let compared = Compared::guarded(24, 9)?.dropping(2)?;
+            let mut z = zeros(p, n);
+            let tally = p.rectify(&parts(&x), None, compared, &mut parts_mut(&mut z))?;
+            let fits = p.in_range(&[&tally.expect("a guard")])?;
+            Ok([opened_bits(p, &fits)?, opened(p, &z)?].concat())
+        }),
+    ),
+    exact("guard out of range", |p, n| {
+        let x = shared(p, n)?;
+        let mut z = zeros(p, n);
+        let compared = Compared::guarded(20, 46)?;
+        let tally = p.rectify(&parts(&x), None, compared, &mut parts_mut(&mut z))?;
+        p.toss()?;
+        let tally = tally.expect("a guard");
+        let fits = p.in_range(&[&tally, &tally])?;
+        opened_bits(p, &fits)
     }),
     opening(
         3,

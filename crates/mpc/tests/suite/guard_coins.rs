@@ -142,3 +142,28 @@ pub fn looks_do_not_cancel(protocol: &str) {
         assert_eq!(found, [0, 1, 0, 0], "{pair:?}");
     }
 }
+
+/// Inspected together, of a protocol whose parties share one sum of each tally: an element that is
+/// not zero is detected in any bit, whatever the others are.
+pub fn looks_at_shared_sums_do_not_cancel(protocol: &str) {
+    let mut elements: Vec<u64> = (0..64).map(|bit| 1 << bit).collect();
+    elements.extend([u64::MAX, 0x1b, 0x9e37_79b9_7f4a_7c15]);
+    for element in elements {
+        let found = agreed(run(protocol, usual_parties(protocol), |p| {
+            // Components 0 and 1 of the element are random, and component 2 is the rest.
+            let components = |element: u64| {
+                let [first, second] = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210];
+                [first, second, element ^ first ^ second]
+            };
+            let tally = |element: u64| {
+                let (components, party) = (components(element), p.party());
+                let mut sums = [0; SUMS];
+                sums[..2].copy_from_slice(&[components[party], components[(party + 1) % 3]]);
+                Tally::of(64, sums)
+            };
+            let tallies = [tally(element), tally(0), tally(element)];
+            judged(p, &tallies)
+        }));
+        assert_eq!(found, [0, 1, 0, 0], "{element:x}");
+    }
+}

@@ -24,26 +24,35 @@ use crate::replicated::{Pair, Replicated};
 use crate::{Bits, Result};
 use kernels::planes::words_of;
 use kernels::stream::Reserved;
+use std::ops::Range;
 
 /// The positions of a sum, and which of them are multiplied.
 #[derive(Clone, Copy)]
 pub(in crate::replicated) struct Layout {
     /// The number of positions.
     pub width: usize,
-    /// The number of lowest positions that are in no pair.
+    /// The number of lowest positions that are left out.
+    pub below: usize,
+    /// The number of positions above them that are in no pair.
     pub single: usize,
-    /// The number of pairs of neighbours above them that are multiplied.
+    /// The number of pairs of neighbours above those that are multiplied.
     pub pairs: usize,
 }
 
 impl Layout {
-    /// Puts the lowest positions in pairs. If their number is odd, the lowest one is in none.
-    pub fn with_pairs(width: usize, positions: usize) -> Self {
+    /// Puts positions in pairs. If their number is odd, the lowest one is in none.
+    pub fn with_pairs(width: usize, positions: Range<usize>) -> Self {
         Self {
             width,
-            single: positions % 2,
-            pairs: positions / 2,
+            below: positions.start,
+            single: positions.len() % 2,
+            pairs: positions.len() / 2,
         }
+    }
+
+    /// Returns the position above all pairs.
+    pub fn above(&self) -> usize {
+        self.below + self.single + 2 * self.pairs
     }
 
     fn sent(&self) -> usize {
@@ -52,7 +61,9 @@ impl Layout {
 
     /// Returns the planes of the lower or of the higher positions of all pairs.
     pub fn of_pairs(&self, planes: &[u64], higher: usize, stride: usize) -> Vec<u64> {
-        let plane = |pair: usize| &planes[(self.single + 2 * pair + higher) * stride..][..stride];
+        let plane = |pair: usize| {
+            &planes[(self.below + self.single + 2 * pair + higher) * stride..][..stride]
+        };
         (0..self.pairs).flat_map(plane).copied().collect()
     }
 }
@@ -253,6 +264,7 @@ impl Replicated {
             n,
             Layout {
                 width,
+                below: 0,
                 single: width,
                 pairs: 0,
             },

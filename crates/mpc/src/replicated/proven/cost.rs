@@ -1,9 +1,11 @@
 //! Declared rounds and bits, over all links, if all that is sent is proven. Verification comes on
 //! top: see [`super::verification`].
 
-use super::sign::Forms;
+use super::guard;
+use super::sign::{Comparison, Forms};
 use crate::replicated::cost::{self, as_size, of_levels};
 use crate::replicated::inputs::HASH;
+use crate::replicated::roles;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Compared, Cost, Operation, Recipient};
 
@@ -58,7 +60,6 @@ pub fn of(operation: Operation) -> Cost {
             bits: (71 + 5 * u64::from(shift.bits())) * n,
         },
         Operation::Rectify { n, compared } => {
-            let (compared, _) = compared.with_guards(false).of_summands(3, 0);
             of_sign(n, compared) + of(Operation::BitMultiply { n })
         }
         Operation::Sign { n, width } => of_sign(n, Compared::proved(as_size(width))),
@@ -74,10 +75,13 @@ pub fn of(operation: Operation) -> Cost {
         Operation::ToBinary { n, width } => {
             of_carries(n, width) + of_generate(n, width) + of_levels(&prefix_levels(width - 1), n)
         }
+        Operation::InRange { n } => Cost {
+            rounds: 6,
+            bits: 3 * 63 * (n + 1),
+        },
         Operation::Share { .. }
         | Operation::ShareBits { .. }
         | Operation::Bilinear { truncate: None, .. }
-        | Operation::InRange { .. }
         | Operation::And { .. }
         | Operation::BitMultiply { .. }
         | Operation::BitToRing { .. } => cost::of(operation),
@@ -85,8 +89,13 @@ pub fn of(operation: Operation) -> Cost {
 }
 
 fn of_sign(n: u64, compared: Compared) -> Cost {
-    let forms = Forms::of_carry(compared.width());
-    of_forms(n, forms) + of_levels(&top_carry_levels(forms.spans()), n)
+    let Comparison { forms, guard, .. } = Comparison::of(compared);
+    let mut sign = of_forms(n, forms) + of_levels(&top_carry_levels(forms.spans()), n);
+    if guard.is_some() {
+        let runs = roles::thirds(as_size(n)).map(|run| guard::elements(run.len()));
+        sign.bits += 2 * 64 * runs.iter().sum::<usize>() as u64;
+    }
+    sign
 }
 
 fn of_forms(n: u64, forms: Forms) -> Cost {

@@ -19,11 +19,12 @@
 //! specified. And which way numbers are rounded, within the unit that a truncation allows: the coins
 //! of truncations come from a key that all parties know from the start.
 //!
-//! Guards, checks and federations have no proofs yet.
+//! Checks and federations have no proofs yet.
 
 pub(super) mod bit_products;
 pub(super) mod bits;
 pub(super) mod cost;
+pub(super) mod guard;
 pub(super) mod products;
 mod record;
 mod relations;

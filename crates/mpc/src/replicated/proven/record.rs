@@ -9,10 +9,12 @@
 
 use super::relations::Half;
 use crate::proof::{
-    ENOUGH_ROWS, Equations, Known, KnownMap, MOST_ROWS, MapEquations, MapTerm, Place, Product,
+    ENOUGH_ROWS, Equations, InnerProduct, Known, KnownMap, MOST_ROWS, MapEquations, MapTerm, Place,
+    Product,
 };
 use crate::replicated::Pair;
 use crate::{Bilinear, Error, Result};
+use kernels::binary_field::LANES;
 use kernels::matrix::Layout;
 use std::iter;
 use std::ops::Range;
@@ -29,11 +31,15 @@ type Factors = Vec<Vec<u64>>;
 /// The kinds of equations: of products, and of 1, 2 and 3 terms.
 const KINDS: usize = 1 + MOST_TERMS;
 
-/// What one proof is about: the words of each kind of equations, and the maps.
+/// What one proof is about: the words of each kind of equations, the maps, and the inner products.
 pub(in crate::replicated) struct Part {
     kinds: [Range<usize>; KINDS],
     maps: Range<usize>,
+    inner: Range<usize>,
 }
+
+/// The elements of an inner product that is best proven.
+pub(in crate::replicated) const ENOUGH_ELEMENTS: usize = LANES * ENOUGH_ROWS;
 
 /// The length of the longest inner product that a map has, unless it is a convolution's.
 pub(in crate::replicated) const LONGEST: usize = 1 << 16;
@@ -52,8 +58,10 @@ pub(in crate::replicated) struct Ledger {
     products: Products,
     /// The others, by their number of terms.
     others: [Others; MOST_TERMS],
-    /// Those of sums of products.
+    /// Those of sums of products, modulo 2^64.
     maps: Vec<Mapped>,
+    /// Those of inner products in GF(2^64), beside equations of bits.
+    inner: Inner,
     /// See [`Record::size`].
     size: usize,
 }
@@ -79,6 +87,44 @@ struct Products {
     y: [Vec<u64>; 2],
     /// This party's constants as the left and as the right verifier.
     constants: [Vec<u64>; 2],
+}
+
+/// Equations of messages that are inner products of elements of GF(2^64).
+#[derive(Default)]
+struct Inner {
+    /// The operands of this party's own messages: the left one and the right one.
+    own: Vec<[Vec<u64>; 2]>,
+    /// What it knows of those of the next party, and of those of the previous one.
+    left: Vec<KnownInner>,
+    right: Vec<KnownInner>,
+}
+
+/// A verifier's operand and constant.
+struct KnownInner {
+    operand: Vec<u64>,
+    constant: [u64; 1],
+}
+
+impl Inner {
+    fn known(&self, role: Role) -> &[KnownInner] {
+        match role {
+            Role::LeftVerifier => &self.left,
+            Role::RightVerifier => &self.right,
+            Role::Prover => unreachable!("a verifier"),
+        }
+    }
+
+    /// Returns the blocks that each inner product adds to a proof in which this party has the role.
+    fn blocks(&self, role: Role) -> Vec<usize> {
+        let blocks = |operand: &Vec<u64>| operand.len().div_ceil(LANES);
+        match role {
+            Role::Prover => self.own.iter().map(|[left, _]| blocks(left)).collect(),
+            _ => {
+                let known = self.known(role).iter();
+                known.map(|known| blocks(&known.operand)).collect()
+            }
+        }
+    }
 }
 
 /// Equations of messages of one role, with one number of terms.
@@ -232,6 +278,26 @@ impl Ledger {
         known.constants.extend(half.constants);
     }
 
+    /// Records an inner product that this party proves. It has at most [`ENOUGH_ELEMENTS`].
+    pub fn prove_inner(&mut self, operands: [Vec<u64>; 2]) {
+        self.size += operands[0].len();
+        self.inner.own.push(operands);
+    }
+
+    /// Records what this party knows of an inner product that another one proves.
+    pub fn verify_inner(&mut self, role: Role, operand: Vec<u64>, constant: u64) {
+        self.size += operand.len();
+        let known = KnownInner {
+            operand,
+            constant: [constant],
+        };
+        match role {
+            Role::LeftVerifier => self.inner.left.push(known),
+            Role::RightVerifier => self.inner.right.push(known),
+            Role::Prover => unreachable!("a verifier"),
+        }
+    }
+
     /// Fills all lists up to whole rows.
     pub fn fill_up(&mut self, row: usize) {
         let Products { x, y, constants } = &mut self.products;
@@ -248,19 +314,12 @@ impl Ledger {
             0 => 0..self.products.x[0].len(),
             terms => 0..self.others[terms - 1].count(role),
         });
-        let mut maps = 0..self.maps.len();
+        let blocks: Vec<usize> = self.maps.iter().map(Mapped::blocks).collect();
+        let (mut maps, mut inner) = (Whole::new(blocks), Whole::new(self.inner.blocks(role)));
         let mut parts = Vec::new();
-        while rest.iter().chain([&maps]).any(|range| !range.is_empty()) {
+        while !maps.is_empty() || !inner.is_empty() || rest.iter().any(|range| !range.is_empty()) {
             let mut room = ENOUGH_ROWS;
-            let first = maps.start;
-            while let Some(map) = self.maps[maps.clone()].first() {
-                let blocks = map.blocks();
-                if blocks > room && maps.start > first {
-                    break;
-                }
-                room = room.saturating_sub(blocks);
-                maps.start += 1;
-            }
+            let (maps, inner) = (maps.take(&mut room), inner.take(&mut room));
             let kinds = std::array::from_fn(|kind| {
                 let terms = if kind == 0 { TERMS } else { kind };
                 let range = &mut rest[kind];
@@ -269,8 +328,7 @@ impl Ledger {
                 range.start = taken.end;
                 taken
             });
-            let maps = first..maps.start;
-            parts.push(Part { kinds, maps });
+            parts.push(Part { kinds, maps, inner });
         }
         parts
     }
@@ -336,6 +394,54 @@ impl Ledger {
         });
         known.collect()
     }
+
+    /// Returns what this party proves of the inner products of a part.
+    pub fn proved_inner(&self, part: &Part) -> Vec<MapEquations<InnerProduct, [&[u64]; 2]>> {
+        let own = self.inner.own[part.inner.clone()].iter();
+        let proved = own.map(|[left, right]| inner_product(left.len(), [&left[..], right]));
+        proved.collect()
+    }
+
+    /// Returns what a verifier knows of the inner products of a part.
+    pub fn known_inner(&self, role: Role, part: &Part) -> Vec<KnownMap<'_, InnerProduct>> {
+        let known = self.inner.known(role)[part.inner.clone()].iter();
+        let known = known.map(|KnownInner { operand, constant }| Known {
+            factors: inner_product(operand.len(), &operand[..]),
+            constants: constant,
+        });
+        known.collect()
+    }
+}
+
+/// Equations that are not split between proofs.
+struct Whole {
+    /// The blocks that each of them adds to a proof.
+    blocks: Vec<usize>,
+    /// The number of those that have a part.
+    taken: usize,
+}
+
+impl Whole {
+    fn new(blocks: Vec<usize>) -> Self {
+        Self { blocks, taken: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.taken == self.blocks.len()
+    }
+
+    /// Takes those that there is room for. A proof that is empty has room for any.
+    fn take(&mut self, room: &mut usize) -> Range<usize> {
+        let first = self.taken;
+        while let Some(blocks) = self.blocks.get(self.taken) {
+            if blocks > room && (self.taken > first || *room < ENOUGH_ROWS) {
+                break;
+            }
+            *room = room.saturating_sub(*blocks);
+            self.taken += 1;
+        }
+        first..self.taken
+    }
 }
 
 /// Returns equations of a map. Of the prover's first term, its left verifier knows x, and of the
@@ -347,6 +453,17 @@ fn equations<T>(map: Product, factors: [T; TERMS]) -> MapEquations<Product, T> {
     MapEquations {
         map,
         terms: terms.into(),
+    }
+}
+
+/// Returns the equation of an inner product.
+fn inner_product<T>(length: usize, factors: T) -> MapEquations<InnerProduct, T> {
+    MapEquations {
+        map: InnerProduct { length },
+        terms: vec![MapTerm {
+            left: Place::First,
+            factors,
+        }],
     }
 }
 

@@ -143,6 +143,12 @@ pub(in crate::replicated) fn right_of_choice(bit: &[u64], result: &[u64], bits: 
     }
 }
 
+/// Returns a ⊕ b.
+pub(in crate::replicated) fn xor(mut a: Vec<u64>, b: &[u64]) -> Vec<u64> {
+    Group::Binary.add(&mut a, b);
+    a
+}
+
 /// Returns a ⊕ b·c.
 fn plus_product(a: &[u64], b: &[u64], c: &[u64]) -> Vec<u64> {
     let all = a.iter().zip(b).zip(c);

@@ -1,7 +1,9 @@
 //! Signs and tests for zero whose messages are proven ([`crate::proof`]).
 //!
 //! **Sign** of x with |x| < 2^(w−1): the carry into the highest position of s + t, where s = x0 + x1
-//! and t = x2. To leave out k low bits, each component is shifted. **Zero:** s = −t exactly if every
+//! and t = x2. To leave out k low bits, each component is shifted. If the comparison is guarded, all
+//! bits of s are opened, and those of its lowest k positions enter nothing else: the guard looks at
+//! s and t as they are ([`super::guard`]). **Zero:** s = −t exactly if every
 //! bit of s differs from that of t − 1.
 //!
 //! **Spans** of two positions, as in [`crate::replicated::leaves`] with four. There, fewer bits are
@@ -28,6 +30,7 @@
 //! by q of k01. The tree consists of ANDs ([`crate::replicated::binary`]).
 
 use super::bits::{HalfSum, Layout, Sums, bits};
+use super::guard::{Guard, Upper, elements};
 use super::record::{Ledger, Role};
 use super::relations::{Half, planes_of};
 use crate::dense;
@@ -36,8 +39,9 @@ use crate::replicated::binary::place;
 use crate::replicated::roles::MaskWords;
 use crate::replicated::{Pair, Replicated};
 use crate::tree::{conjunction, top_carry};
-use crate::{Bits, Compared, Result};
+use crate::{Bits, Compared, Result, Tally};
 use kernels::planes::words_of;
+use std::ops::Range;
 
 /// The forms that are evaluated.
 #[derive(Clone, Copy)]
@@ -49,10 +53,10 @@ pub(in crate::replicated) struct Forms {
 }
 
 impl Forms {
-    /// The forms of a carry into the highest of `width` positions.
-    pub fn of_carry(width: usize) -> Self {
+    /// The forms of a carry out of positions, into the one above them, of `width` in all.
+    fn of_carry(width: usize, positions: Range<usize>) -> Self {
         Self {
-            layout: Layout::with_pairs(width, width - 1),
+            layout: Layout::with_pairs(width, positions),
             carry: true,
         }
     }
@@ -60,7 +64,7 @@ impl Forms {
     /// The forms of a test of `width` positions.
     pub fn of_zero(width: usize) -> Self {
         Self {
-            layout: Layout::with_pairs(width, width),
+            layout: Layout::with_pairs(width, 0..width),
             carry: false,
         }
     }
@@ -94,7 +98,7 @@ impl Forms {
     fn of_half(&self, half: &HalfSum, stride: usize) -> Kinds {
         let [low, high] = [0, 1].map(|at| self.layout.of_pairs(&half.bits, at, stride));
         let from = self.without_propagate() * stride;
-        let single = half.bits[..self.layout.single * stride].to_vec();
+        let single = self.single(&half.bits, stride);
         Kinds {
             factors: [
                 vec![single],
@@ -115,7 +119,7 @@ impl Forms {
             .map(|(low, high)| low & high)
             .collect();
         let from = self.without_propagate() * stride;
-        let single = t[..self.layout.single * stride].to_vec();
+        let single = self.single(t, stride);
         Kinds {
             alone: both[from..].to_vec(),
             factors: [
@@ -129,9 +133,13 @@ impl Forms {
 
     fn top(&self, planes: &[u64], stride: usize) -> Vec<u64> {
         match self.carry {
-            true => planes[(self.layout.width - 1) * stride..].to_vec(),
+            true => planes[self.layout.above() * stride..][..stride].to_vec(),
             false => Vec::new(),
         }
+    }
+
+    fn single(&self, planes: &[u64], stride: usize) -> Vec<u64> {
+        planes[self.layout.below * stride..][..self.layout.single * stride].to_vec()
     }
 
     /// Splits the planes of all forms by kind.
@@ -188,6 +196,47 @@ impl Forms {
     }
 }
 
+/// How the sign of x0 + x1 + x2 is found.
+pub(in crate::replicated) struct Comparison {
+    pub forms: Forms,
+    /// The number of bits by which each component is shifted first.
+    shift: u32,
+    /// What a guard looks at.
+    pub guard: Option<Upper>,
+    /// What is public of it, equal in all parties.
+    parameters: [u64; 3],
+}
+
+impl Comparison {
+    pub fn of(compared: Compared) -> Self {
+        if !compared.is_guarded() {
+            let (compared, shift) = compared.of_summands(3, 0);
+            let width = compared.width();
+            return Self {
+                forms: Forms::of_carry(width, 0..width - 1),
+                shift,
+                guard: None,
+                parameters: compared.parameters(shift),
+            };
+        }
+        // The bits of s are exact, so that it counts as one summand.
+        let (compared, dropped) = compared.of_summands(2, 0);
+        let (below, width) = (dropped as usize, dropped as usize + compared.width());
+        let reach = compared.reach(64 - below).map(|reach| reach as usize);
+        let upper = reach.map(|reach| Upper {
+            first: width - 2,
+            reach,
+        });
+        let opened = upper.map_or(width, |upper| upper.first + upper.reach);
+        Self {
+            forms: Forms::of_carry(opened, below..width - 1),
+            shift: 0,
+            guard: upper,
+            parameters: compared.parameters(dropped),
+        }
+    }
+}
+
 /// What enters the forms: for each kind, as many factors as terms.
 struct Kinds {
     factors: [Vec<Vec<u64>>; 3],
@@ -198,20 +247,22 @@ struct Kinds {
 }
 
 impl Replicated {
-    /// Computes the sign.
+    /// Computes the sign, and a tally if the comparison is guarded.
     pub(in crate::replicated) fn proven_sign(
         &mut self,
         x: Pair,
         compared: Compared,
-    ) -> Result<Bits> {
-        let (compared, dropped) = compared.with_guards(false).of_summands(3, 0);
-        let (n, width) = (x[0].len(), compared.width());
-        self.channel
-            .begin_of("sign", n, &compared.parameters(dropped));
-        let shifted = x.map(|x| x.iter().map(|word| word >> dropped).collect::<Vec<u64>>());
-        let forms = Forms::of_carry(width);
-        let leaves = self.proven_leaves([&shifted[0], &shifted[1]], forms, 0)?;
-        top_carry(&leaves, forms.spans(), &mut |joins| self.join_planes(joins))
+    ) -> Result<(Bits, Option<Tally>)> {
+        let comparison = Comparison::of(compared);
+        let (n, shift) = (x[0].len(), comparison.shift);
+        self.channel.begin_of("sign", n, &comparison.parameters);
+        let guard = comparison.guard.map(|upper| self.proven_guard(n, upper));
+        let shifted = x.map(|x| x.iter().map(|word| word >> shift).collect::<Vec<u64>>());
+        let forms = comparison.forms;
+        let of_x = [&shifted[0][..], &shifted[1]];
+        let (leaves, tally) = self.proven_leaves(of_x, forms, 0, guard)?;
+        let sign = top_carry(&leaves, forms.spans(), &mut |joins| self.join_planes(joins))?;
+        Ok((sign, tally))
     }
 
     /// Computes whether x is zero modulo 2^width.
@@ -220,13 +271,19 @@ impl Replicated {
         x: Pair,
         width: usize,
     ) -> Result<Bits> {
-        let leaves = self.proven_leaves(x, Forms::of_zero(width), 1)?;
+        let (leaves, _) = self.proven_leaves(x, Forms::of_zero(width), 1, None)?;
         conjunction(leaves, &mut |joins| self.join_planes(joins))
     }
 
     /// Evaluates the forms for s = x0 + x1 and t = x2 − `less`. Returns the bits of a carry in the
-    /// order that its tree takes, or those of a test.
-    fn proven_leaves(&mut self, x: Pair, forms: Forms, less: u64) -> Result<Bits> {
+    /// order that its tree takes, or those of a test; and the guard's tally.
+    fn proven_leaves(
+        &mut self,
+        x: Pair,
+        forms: Forms,
+        less: u64,
+        mut guard: Option<Guard>,
+    ) -> Result<(Bits, Option<Tally>)> {
         let n = x[0].len();
         let (layout, outputs) = (forms.layout, forms.outputs());
         let mut sums = self.sums(n, layout);
@@ -240,7 +297,7 @@ impl Replicated {
         let t_of = |words: &[u64], role: usize| {
             let words = words[ranges[role].clone()].iter();
             let words: Vec<u64> = words.map(|word| word.wrapping_sub(less)).collect();
-            planes_of(&words, layout.width)
+            planes_of(&words, layout.width.min(layout.above() + 1))
         };
         let mask = |masks, role: usize| {
             let n = ranges[role].len();
@@ -250,6 +307,9 @@ impl Replicated {
         // Of each role: q', q, and the messages of roles 2 and 1.
         let mut known: [[Vec<u64>; 4]; 3] = Default::default();
         sums.open(self, x)?;
+        if let Some(guard) = &mut guard {
+            guard.open(&sums);
+        }
         if !ranges[0].is_empty() {
             known[0][0] = mask(&masks[0].with_previous, 0);
             known[0][1] = mask(&masks[0].with_next, 0);
@@ -260,18 +320,25 @@ impl Replicated {
             let mut message = forms.evaluate(&half, &t, false, stride);
             known[2][0] = mask(&masks[2].with_next, 2);
             Group::Binary.add(&mut message, &known[2][0]);
-            self.send_some(before, dense::pack(message.clone(), ranges[2].len()))?;
+            let mut sent = dense::pack(message.clone(), ranges[2].len());
+            if let Some(guard) = &mut guard {
+                sent.extend(guard.help(&x[0][ranges[2].clone()]));
+            }
+            self.send_some(before, sent)?;
             known[2][2] = message;
         }
         self.0.round()?;
         sums.hear(self, x[0])?;
-        let hear = |party: &mut Self, from: usize, role: usize| -> Result<Vec<u64>> {
+        let guards = guard.is_some();
+        let hear = |party: &mut Self, from: usize, role: usize| -> Result<(Vec<u64>, Vec<u64>)> {
             let run = ranges[role].len();
+            let of_guard = if guards { elements(run) } else { 0 };
             match words_of(outputs * run) {
-                0 => Ok(Vec::new()),
+                0 => Ok((Vec::new(), Vec::new())),
                 words => {
-                    let message = party.channel.receive(from, words)?;
-                    Ok(dense::unpack(message, outputs, run))
+                    let mut message = party.channel.receive(from, words + of_guard)?;
+                    let of_guard = message.split_off(words);
+                    Ok((dense::unpack(message, outputs, run), of_guard))
                 }
             }
         };
@@ -281,13 +348,25 @@ impl Replicated {
             let mut message = forms.evaluate(&half, &t, true, stride);
             known[1][1] = mask(&masks[1].with_previous, 1);
             Group::Binary.add(&mut message, &known[1][1]);
-            self.send_some(after, dense::pack(message.clone(), ranges[1].len()))?;
+            let mut sent = dense::pack(message.clone(), ranges[1].len());
+            if let Some(guard) = &mut guard {
+                sent.extend(guard.middle(&sums, &x[1][ranges[1].clone()]));
+            }
+            self.send_some(after, sent)?;
             known[1][3] = message;
-            known[1][2] = hear(self, after, 1)?;
+            let of_guard;
+            (known[1][2], of_guard) = hear(self, after, 1)?;
+            if let Some(guard) = &mut guard {
+                guard.hear(1, of_guard);
+            }
         }
         self.0.round()?;
         if !ranges[2].is_empty() {
-            known[2][3] = hear(self, before, 2)?;
+            let of_guard;
+            (known[2][3], of_guard) = hear(self, before, 2)?;
+            if let Some(guard) = &mut guard {
+                guard.hear(2, of_guard);
+            }
         }
         let mut parts = [(); 2].map(|()| vec![0; outputs * words_of(n)]);
         let both = |role: usize| {
@@ -313,12 +392,16 @@ impl Replicated {
                 if !ranges[role].is_empty() {
                     record(forms, &sums, role, &t[role], &known[role], ledger);
                 }
+                if let Some(guard) = &guard {
+                    guard.record(role, ledger);
+                }
             }
         }
         self.recorded()?;
         let evaluated = Bits::new(outputs, n, parts.into());
+        let tally = guard.map(|guard| guard.close());
         if forms.carry || layout.single == 0 {
-            return Ok(evaluated);
+            return Ok((evaluated, tally));
         }
         // A position alone propagates a carry if its bits differ.
         let mut differing = sums.sharing().planes(0..1).into_parts();
@@ -334,7 +417,7 @@ impl Replicated {
             Group::Binary.add(&mut differing[at], &plane);
         }
         let lowest = Bits::new(1, n, differing);
-        Ok(Bits::stack(&[&lowest, &evaluated]))
+        Ok((Bits::stack(&[&lowest, &evaluated]), tally))
     }
 }
 

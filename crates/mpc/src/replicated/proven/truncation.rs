@@ -37,11 +37,10 @@ use super::bits::bits;
 use super::record::{Record, Role};
 use super::relations::{
     Half, carries, choice_of_selection, left_of_carries, left_of_choice, left_of_products,
-    planes_of, right_of_carries, right_of_choice, right_of_products, words_of_selection,
+    planes_of, right_of_carries, right_of_choice, right_of_products, words_of_selection, xor,
 };
 use crate::bits::bit_at;
 use crate::dense;
-use crate::group::Group;
 use crate::replicated::binary::expand;
 use crate::replicated::roles::{MaskWords, field};
 use crate::replicated::{Pair, PairMut, Replicated};
@@ -440,11 +439,6 @@ impl Sum {
             beta: [beta1, beta2],
         }
     }
-}
-
-fn xor(mut a: Vec<u64>, b: &[u64]) -> Vec<u64> {
-    Group::Binary.add(&mut a, b);
-    a
 }
 
 /// Computes what role 0 sends.

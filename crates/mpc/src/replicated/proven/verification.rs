@@ -331,9 +331,8 @@ impl Replicated {
     fn exchange(&mut self, record: &mut Record, number: u64) -> Result<bool> {
         record.words.fill_up(Words::ROW);
         record.bits.fill_up(Bits::ROW);
-        let (proved, known) = (Ledger::proved_maps, Ledger::known_maps);
-        let words = Share::of::<Words>(&record.words, proved, known);
-        let bits = Share::of::<Bits>(&record.bits, |_, _| Vec::new(), |_, _, _| Vec::new());
+        let words = Share::of::<Words>(&record.words, Ledger::proved_maps, Ledger::known_maps);
+        let bits = Share::of::<Bits>(&record.bits, Ledger::proved_inner, Ledger::known_inner);
         let (after, before) = (self.after(), self.before());
         let seat = self.seat(number);
         let left = seat.left::<Words>(&words).chain(seat.left::<Bits>(&bits));
