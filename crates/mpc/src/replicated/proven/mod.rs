@@ -16,8 +16,9 @@
 //! those of an honest run; then its proof fails before anything is opened.
 //!
 //! **What a party can choose.** Its inputs, among them numbers for which an operation is not
-//! specified. And which way numbers are rounded, within the unit that a truncation allows: the coins
-//! of truncations come from a key that all parties know from the start.
+//! specified: a guard finds these only if its coins were tossed after the input was shared. And which
+//! way numbers are rounded, within the unit that a truncation allows: the coins of truncations come
+//! from a key that all parties know from the start.
 //!
 //! Checks and federations have no proofs yet.
 
