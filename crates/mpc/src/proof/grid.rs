@@ -45,6 +45,9 @@ pub trait Map: Sized {
     /// of columns.
     fn sums(&self, place: Place, words: &[u64], weights: &[u64]) -> Vec<Self::Element>;
 
+    /// Returns the inner product.
+    fn inner_product(a: &[Self::Element], b: &[Self::Element]) -> Self::Element;
+
     /// Returns the sum of outputs, each times the weights of its row and its column.
     fn outputs(&self, words: &[u64], weights: [&[u64]; 2]) -> Self::Element;
 

@@ -1,7 +1,7 @@
 //! Inner products in GF(2^64), as equations beside those of bits.
 
 use super::grid::{Grid, Map, Place};
-use super::ring::{BitBlock, FieldElement};
+use super::ring::{BitBlock, FieldElement, Value};
 use kernels::binary_field::{self, LANES};
 
 /// An inner product of elements of GF(2^64), each a word.
@@ -30,6 +30,11 @@ impl Map for InnerProduct {
         let mut sums = vec![0; words.len()];
         binary_field::add_scaled(&mut sums, words, weights[0]);
         sums.into_iter().map(FieldElement).collect()
+    }
+
+    fn inner_product(a: &[FieldElement], b: &[FieldElement]) -> FieldElement {
+        let products = a.iter().zip(b).map(|(a, b)| a.mul(b));
+        products.fold(FieldElement::ZERO, |sum, product| sum.add(&product))
     }
 
     fn outputs(&self, words: &[u64], [rows, columns]: [&[u64]; 2]) -> FieldElement {
@@ -119,9 +124,10 @@ mod tests {
             })
             .collect();
         let of_side = |side: usize| {
-            let maps = verifiers.maps.iter().map(move |about| Known {
+            let maps = verifiers.maps.iter().map(move |about| KnownMap {
                 factors: equations(about, move |at| &about.operands[side][at][..]),
                 constants: &about.constants[side..=side],
+                less_own: false,
             });
             (known(&verifiers.kinds, side), maps.collect::<Vec<_>>())
         };

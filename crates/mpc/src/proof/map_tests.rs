@@ -13,6 +13,8 @@ struct About {
     /// The place of the left verifier's operand, the first operand, and the second one.
     terms: Vec<(Place, [Vec<u64>; 2])>,
     constants: [Vec<u64>; 2],
+    /// Whether the left verifier's constants still have the map of its own operands.
+    less_own: bool,
 }
 
 /// What a proof is about.
@@ -145,6 +147,7 @@ fn of_terms(seed: u64, map: Product, terms: Vec<(Place, [Vec<u64>; 2])>) -> Abou
         map,
         terms,
         constants: [own, rest],
+        less_own: false,
     }
 }
 
@@ -191,9 +194,10 @@ fn run_with(
             .collect::<Vec<_>>(),
     );
     let [of_left, of_right] = [0, 1].map(|side| {
-        let maps = verifiers.maps.iter().map(|about| Known {
+        let maps = verifiers.maps.iter().map(|about| KnownMap {
             factors: equations(about, |both| both[side]),
             constants: &about.constants[side][..],
+            less_own: about.less_own && side == 0,
         });
         (known(&verifiers.kinds, side), maps.collect::<Vec<_>>())
     });
@@ -347,6 +351,46 @@ fn errors_do_not_cancel() {
         *word = word.wrapping_sub(1);
         assert_eq!(run(&batch, &wrong), Err(Refused::Wrong), "{at}");
     }
+}
+
+/// The left verifier's constants still have what both its own operands give.
+#[test]
+fn maps_of_own_operands_are_taken_away() {
+    let mut cases = 0;
+    for (seed, about) in several().maps.into_iter().enumerate() {
+        let both = about.terms.clone();
+        let [(Place::First, [a, _]), (Place::Second, [_, b])] = &both[..] else {
+            continue;
+        };
+        let mut about = about.clone();
+        about.less_own = true;
+        let own = [a.clone(), b.clone()];
+        add_outputs(&about.map, &own, &mut about.constants[0]);
+        let batch = Batch {
+            kinds: vec![kind::<Words>(seed as u64, 1, 1)],
+            maps: vec![about.clone(), several().maps[0].clone(), about],
+        };
+        assert_eq!(honest(&batch), Ok(()));
+        for at in [0, 2] {
+            let mut wrong = batch.clone();
+            wrong.maps[at].less_own = false;
+            assert_eq!(run(&batch, &wrong), Err(Refused::Wrong));
+            let mut wrong = batch.clone();
+            let word = wrong.maps[at].constants[0].last_mut().expect("an output");
+            *word = word.wrapping_add(1 << 63);
+            assert_eq!(run(&batch, &wrong), Err(Refused::Wrong));
+        }
+        cases += 1;
+    }
+    assert_eq!(cases, 4);
+}
+
+#[test]
+#[should_panic(expected = "a first and a second operand of its own")]
+fn own_operands_have_both_places() {
+    let mut about = about(1, matrices(1, [2, 3, 2]), 2);
+    about.less_own = true;
+    let _ = honest(&Batch::of_maps([about]));
 }
 
 /// A prover whose polynomial of words is wrong by what maps lack, in vain: its first message and

@@ -25,7 +25,7 @@ pub struct MapEquations<M, T> {
 
 impl<T> MapTerm<T> {
     /// Returns the place of a side's operand.
-    fn place(&self, side: Side) -> Place {
+    pub(super) fn place(&self, side: Side) -> Place {
         match (side, self.left) {
             (Side::Left, place) => place,
             (Side::Right, Place::First) => Place::Second,
@@ -70,14 +70,13 @@ where
     elements.sum::<usize>().div_ceil(R::LANES)
 }
 
-/// Computes one side's blocks. Of the left side, each element is divided by the weight of its lane:
-/// all are elements of inner products, whichever lane they are in.
-pub(super) fn joining<'a, R: Ring, T: 'a>(
+/// Computes one side's elements: those of each map's terms, one after another.
+pub(super) fn elements<'a, R: Ring, T: 'a>(
     equations: impl Iterator<Item = &'a MapEquations<R::Map, T>>,
     operand: impl Fn(&'a T) -> &'a [u64],
     side: Side,
     weights: &Weights<R>,
-) -> Vec<R::Block>
+) -> Vec<R::Element>
 where
     R::Map: 'a,
 {
@@ -89,9 +88,19 @@ where
             elements.extend(map.sums(place, words, &weights[place as usize]));
         }
     }
+    elements
+}
+
+/// Returns one side's blocks. Of the left side, each element is divided by the weight of its lane:
+/// all are elements of inner products, whichever lane they are in.
+pub(super) fn joining<R: Ring>(
+    elements: &[R::Element],
+    side: Side,
+    weights: &Weights<R>,
+) -> Vec<R::Block> {
     if elements.is_empty() {
         return Vec::new();
     }
     let divide_by = (side == Side::Left).then_some(&weights.lanes);
-    R::Map::blocks(&elements, divide_by)
+    R::Map::blocks(elements, divide_by)
 }

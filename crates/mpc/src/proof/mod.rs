@@ -54,7 +54,8 @@
 //! lanes of blocks have weights y. So L and P divide elements of their side by the weight of the
 //! lane, which is invertible: y is drawn again if it is 0. (The left blocks of bits hold y already,
 //! and those of inner products in GF(2^64) go without.) Verifiers add their sums of u·v·c to
-//! their shares of q(r).
+//! their shares of q(r). If L's constants are less M(a, b) of operands that it holds both, it takes
+//! away ⟨A, B⟩ instead, and needs no M(a, b).
 //!
 //! # Challenges
 //!

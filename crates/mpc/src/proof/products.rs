@@ -117,6 +117,13 @@ impl Map for Product {
         }
     }
 
+    fn inner_product(a: &[Element], b: &[Element]) -> Element {
+        let [a, b] = [a, b].map(in_blocks);
+        let products = blocks::vertex_sums(&a, &b, 0)[0].lanes();
+        let products = products.iter();
+        products.fold(Element::ZERO, |sum, product| sum.add(product))
+    }
+
     fn outputs(&self, words: &[u64], [rows, columns]: [&[u64]; 2]) -> Element {
         let sums = match self {
             Self::Matrices { sizes, .. } => sum_rows(words, sizes[2], rows),
@@ -127,11 +134,7 @@ impl Map for Product {
             }
         };
         let members: Vec<Element> = columns.iter().map(|bits| Element::of_bits(*bits)).collect();
-        let [sums, members] = [sums, members].map(|elements| in_blocks(&elements));
-        let products = blocks::vertex_sums(&sums, &members, 0)[0].lanes();
-        products
-            .iter()
-            .fold(Element::ZERO, |sum, product| sum.add(product))
+        Self::inner_product(&sums, &members)
     }
 
     fn blocks(elements: &[Element], divide_by: Option<&Block>) -> Vec<Block> {

@@ -138,7 +138,8 @@ impl<'a, R: Ring> Prover<'a, R> {
     /// Computes the blocks of maps of one side.
     fn joining(&self, side: Side) -> Vec<R::Block> {
         let operand = |both: &'a [&'a [u64]; 2]| both[side as usize];
-        maps::joining(self.maps.iter(), operand, side, &self.weights)
+        let elements = maps::elements(self.maps.iter(), operand, side, &self.weights);
+        maps::joining(&elements, side, &self.weights)
     }
 
     /// Returns the values of the last polynomial: of the products of what is left, which is at 0,

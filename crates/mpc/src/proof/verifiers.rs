@@ -2,23 +2,32 @@
 
 use super::challenges::{Opening, Point, Seed, Seeds, Weights};
 use super::folds::{self, Side};
-use super::grid::Map;
+use super::grid::{Map, Place};
 use super::maps::{self, MapEquations};
 use super::ring::{Ring, Value};
 use super::values::{blinding, elements, sum_at_corners, uniform, words};
 use super::{Equations, Level, Name, Purpose, Refused, levels, rows_of};
 use kernels::stream::{Key, Stream};
+use std::cell::OnceCell;
 
 /// What a verifier knows of equations of one kind: its factors, and its constants.
-pub struct Known<'a, E = Equations<&'a [u64]>> {
+pub struct Known<'a> {
     /// The factors of the terms.
-    pub factors: E,
+    pub factors: Equations<&'a [u64]>,
     /// This verifier's summand of the right-hand sides.
     pub constants: &'a [u64],
 }
 
 /// What a verifier knows of equations about a map.
-pub type KnownMap<'a, M> = Known<'a, MapEquations<M, &'a [u64]>>;
+pub struct KnownMap<'a, M> {
+    /// Its operands of the terms.
+    pub factors: MapEquations<M, &'a [u64]>,
+    /// This verifier's summand of the right-hand sides.
+    pub constants: &'a [u64],
+    /// Whether the map's outputs for its own operands are taken from the summand. These are the
+    /// first operand of the first term and the second one of the second term.
+    pub less_own: bool,
+}
 
 /// The challenges of a proof, and this verifier's shares of its claims.
 struct Verifier<'a, R: Ring> {
@@ -33,6 +42,8 @@ struct Verifier<'a, R: Ring> {
     differences: Vec<R::Element>,
     /// Its share of the claim that the last level left.
     claim: R::Element,
+    /// The elements of maps, once they are needed.
+    elements: OnceCell<Vec<R::Element>>,
 }
 
 impl<'a, R: Ring> Verifier<'a, R> {
@@ -55,6 +66,11 @@ impl<'a, R: Ring> Verifier<'a, R> {
         for (map, grid) in maps.iter().zip(&grids) {
             let (constants, count) = (map.constants.len(), grid.rows * grid.columns);
             assert_eq!(constants, count, "a constant of each output");
+            if map.less_own {
+                let places = map.factors.terms.iter().map(|term| term.place(side));
+                let both = [Place::First, Place::Second];
+                assert!(places.eq(both), "a first and a second operand of its own");
+            }
         }
         let seeds = Seeds::draw::<R>(name, with_other, levels.len());
         let rows = known.iter().map(|kind| kind.factors.count / R::ROW).sum();
@@ -68,7 +84,15 @@ impl<'a, R: Ring> Verifier<'a, R> {
             weights,
             differences: Vec::new(),
             claim: R::Element::ZERO,
+            elements: OnceCell::new(),
         }
+    }
+
+    /// Returns the elements of maps.
+    fn elements(&self) -> &[R::Element] {
+        let maps = self.maps.iter().map(|map| &map.factors);
+        self.elements
+            .get_or_init(|| maps::elements(maps, |operand| operand, self.side, &self.weights))
     }
 
     /// Takes this verifier's shares of a level's values.
@@ -109,9 +133,17 @@ impl<'a, R: Ring> Verifier<'a, R> {
     /// Returns the sum of this verifier's constants of maps, each times its output's weight.
     fn constants_of_maps(&self) -> R::Element {
         let mut sum = R::Element::ZERO;
+        let mut before = 0;
         for (known, [rows, columns]) in self.maps.iter().zip(&self.weights.maps) {
-            let map = &known.factors.map;
+            let MapEquations { map, terms } = &known.factors;
             sum = sum.add(&map.outputs(known.constants, [rows, columns]));
+            let inner = map.grid().inner;
+            if known.less_own {
+                // The weighted sum of a map's outputs is an inner product.
+                let (first, second) = self.elements()[before..][..2 * inner].split_at(inner);
+                sum = sum.sub(&R::Map::inner_product(first, second));
+            }
+            before += inner * terms.len();
         }
         sum
     }
@@ -131,8 +163,7 @@ impl<'a, R: Ring> Verifier<'a, R> {
                     let equations = self.known.iter().map(|kind| &kind.factors);
                     let mut blocks =
                         folds::of_words(equations, |factor| factor, side, weights, &indicators);
-                    let maps = self.maps.iter().map(|map| &map.factors);
-                    blocks.extend(maps::joining(maps, |operand| operand, side, weights));
+                    blocks.extend(maps::joining(self.elements(), side, weights));
                     blocks
                 }
                 Level::Fold(_) => R::fold_blocks(&folded, &indicators),

@@ -102,14 +102,17 @@ impl Replicated {
         self.recorded()
     }
 
-    /// Records the equations of a product. `theirs` is the next party's message.
+    /// Records the equations of a product. `theirs` is the next party's message. Of a sum of
+    /// products, the proof takes away what the left verifier knows whole.
     fn record_product(&mut self, map: &Bilinear, [x, y]: [Pair; 2], theirs: &[u64], zero: &Masks) {
         let Some(verifying) = &mut self.0.verifying else {
             return;
         };
         let n = theirs.len();
         let [mut left, mut right] = [vec![0; n], vec![0; n]];
-        map.evaluate(&mut left, &[(x[1], y[1])]);
+        if let Bilinear::Elementwise { .. } = map {
+            map.evaluate(&mut left, &[(x[1], y[1])]);
+        }
         let rates = Rates {
             outputs: [64; 2],
             inputs: [64],

@@ -222,8 +222,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records a map as [`products`](Self::products) records products. A batch is split into
-    /// products that one proof has room for.
+    /// Records a map as [`products`](Self::products) records products, but that the constants still
+    /// have the map of the left verifier's own operands. A batch is split into products that one
+    /// proof has room for.
     pub fn map<'a>(&mut self, map: &Bilinear, x: Pair<'a>, y: Pair<'a>, constants: Pair<'a>) {
         let (batch, sizes, layout) = match *map {
             Bilinear::Elementwise { .. } => return self.products(x, y, constants),
@@ -387,9 +388,10 @@ impl Ledger {
         let maps = self.maps[part.maps.clone()].iter();
         let known = maps.map(|Mapped { map, products }| {
             let (own, constants) = products.known(role);
-            Known {
+            KnownMap {
                 factors: equations(*map, own.map(Vec::as_slice)),
                 constants,
+                less_own: role == Role::LeftVerifier,
             }
         });
         known.collect()
@@ -405,9 +407,10 @@ impl Ledger {
     /// Returns what a verifier knows of the inner products of a part.
     pub fn known_inner(&self, role: Role, part: &Part) -> Vec<KnownMap<'_, InnerProduct>> {
         let known = self.inner.known(role)[part.inner.clone()].iter();
-        let known = known.map(|KnownInner { operand, constant }| Known {
+        let known = known.map(|KnownInner { operand, constant }| KnownMap {
             factors: inner_product(operand.len(), &operand[..]),
             constants: constant,
+            less_own: false,
         });
         known.collect()
     }
