@@ -20,6 +20,7 @@ import tacit
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},
+    "replicated-malicious": {"protocol": "replicated-malicious"},
     "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
     # Three parties truncate by another protocol.
     "additive of three": {"parties": 3, "protocol": "additive", "source": "dealer"},
