@@ -68,8 +68,10 @@ def of_torchvision(name: str) -> tuple[nn.Module, torch.Tensor]:
     for part in model.modules():
         if isinstance(part, nn.BatchNorm2d):
             # As after training.
+            part.running_mean.normal_(0, 0.1)
             part.running_var.uniform_(0.5, 2)
             part.weight.data.uniform_(0.5, 1.5)
+            part.bias.data.normal_(0, 0.1)
     return model, torch.rand(1, 3, 64, 64)
 
 
