@@ -99,6 +99,7 @@ impl Replicated {
                 message.copy_from_slice(z);
             },
         );
+        self.told("AND", 64 * words, [&mut message, &mut mine]);
         let (after, before) = (self.after(), self.before());
         self.send_some(before, message)?;
         self.0.round()?;

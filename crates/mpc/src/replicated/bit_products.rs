@@ -80,6 +80,7 @@ pub(super) fn bit_to_ring(party: &mut Replicated, bit: &Bits, out: PairMut) -> R
                 }
             },
         );
+        party.told("U", role_0.len(), [&mut message]);
         let after = party.after();
         product.sent = party.verifying.as_ref().map(|_| message.clone());
         party.channel.send(after, message)?;
@@ -154,6 +155,9 @@ impl Replicated {
                     }
                 },
             );
+            let (h, u) = message.split_at_mut(run_0);
+            self.told("H", run_0, [h]);
+            self.told("U", run_0, [u]);
             let after = self.after();
             product.sent = self.verifying.as_ref().map(|_| message.clone());
             self.channel.send(after, message)?;
@@ -290,6 +294,7 @@ impl BitProduct<'_> {
                 #[inline(always)]
                 |offset, [message, mine, z0]| subtracted(message, mine, k20, q + offset, z0),
             );
+            protocol.told("E2", n, [&mut message, &mut first[role_2.clone()]]);
             protocol.channel.send(before, message)?;
         }
         protocol.0.round()?;
@@ -310,6 +315,7 @@ impl BitProduct<'_> {
                 #[inline(always)]
                 |offset, [message, z1, mine]| subtracted(message, mine, k01, offset, z1),
             );
+            protocol.told("E1", n, [&mut message, &mut second[role_1.clone()]]);
             if is_proven {
                 heard.opened = theirs.clone();
                 heard.e1_sent = message.clone();

@@ -33,6 +33,7 @@ pub mod cost;
 mod guard;
 mod inputs;
 mod leaves;
+pub mod lies;
 mod noise;
 mod products;
 mod proven;
@@ -81,6 +82,9 @@ pub struct Party {
     /// Whether the next truncation keeps what its check needs. `kept` has what the last one kept.
     is_keeping: bool,
     kept: Kept,
+    /// May change what this party sends, for tests.
+    #[cfg(feature = "mutation")]
+    lie: Option<lies::Lie>,
 }
 
 /// Returns what this protocol protects, of parties that are assumed to follow it, or of parties
@@ -152,6 +156,8 @@ impl Replicated {
             verifying: proves.then(|| Verifying::new([key(before), key(after)])),
             is_keeping: false,
             kept: Kept::default(),
+            #[cfg(feature = "mutation")]
+            lie: None,
             channel,
         })))
     }

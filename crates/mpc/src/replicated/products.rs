@@ -112,6 +112,7 @@ impl Replicated {
             message: &mut message,
         };
         masked_products(self.third(0), &[(map, [x, y])], 0, first, [whole]);
+        self.told("product", n, [&mut message, first]);
         let before = self.before();
         self.channel.send(before, message)?;
         Ok(zero)

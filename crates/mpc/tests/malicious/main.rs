@@ -3,4 +3,5 @@
 mod liars;
 mod parties;
 mod programs;
+mod provers;
 mod tampering;

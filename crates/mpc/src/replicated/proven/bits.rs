@@ -148,6 +148,7 @@ impl Sums {
                 let y = planes_of(&second[range], layout.width);
                 let lower = (layout.width - 1) * stride;
                 let mut shared = carries([&x[..lower], &y[..lower]], stride);
+                protocol.told("carries", n, [&mut shared]);
                 let mut whole = x.clone();
                 Group::Binary.add(&mut whole, &y);
                 Group::Binary.add(&mut whole[stride..], &shared);
@@ -156,6 +157,7 @@ impl Sums {
                     .iter_mut()
                     .zip(high)
                     .for_each(|(low, high)| *low &= high);
+                protocol.told("products", n, [&mut product]);
                 shared.extend(product);
                 Group::Binary.add(&mut shared, &rho);
                 let after = protocol.after();

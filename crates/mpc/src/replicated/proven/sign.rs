@@ -318,6 +318,7 @@ impl Replicated {
             let stride = sums.stride(2);
             let (half, t) = (forms.of_half(half, stride), forms.of_t(&t[2], stride));
             let mut message = forms.evaluate(&half, &t, false, stride);
+            self.told("leaves of role 2", ranges[2].len(), [&mut message]);
             known[2][0] = mask(&masks[2].with_next, 2);
             Group::Binary.add(&mut message, &known[2][0]);
             let mut sent = dense::pack(message.clone(), ranges[2].len());
@@ -346,6 +347,7 @@ impl Replicated {
             let stride = sums.stride(1);
             let (half, t) = (forms.of_half(half, stride), forms.of_t(&t[1], stride));
             let mut message = forms.evaluate(&half, &t, true, stride);
+            self.told("leaves of role 1", ranges[1].len(), [&mut message]);
             known[1][1] = mask(&masks[1].with_previous, 1);
             Group::Binary.add(&mut message, &known[1][1]);
             let mut sent = dense::pack(message.clone(), ranges[1].len());

@@ -56,6 +56,7 @@ const TOP: usize = 4;
 
 /// The planes that role 0 sends beside the carries.
 const PRODUCTS: usize = 3;
+const PRODUCT_NAMES: [&str; PRODUCTS] = ["s2·s1", "s3·(s2 ∨ s1)", "s3·s2"];
 
 /// Words that one half of a relation knows of role 0's message: its summand, its halves of all
 /// shared bits, and what it knows of m and of a_j.
@@ -170,7 +171,7 @@ impl Replicated {
             let (x, y) = (first[range.clone()].to_vec(), with_coins(second, 0, raised));
             let rho = small(&masks[0].with_previous, n);
             let q = expand(&masks[0].with_next, 0, n);
-            let mu = opened(&x, &y, &rho, f);
+            let mu = opened([&x, &y], &rho, f, |name, words| self.told(name, n, [words]));
             let [a1, a2] = mu.a.each_ref().map(|a| planes_of(a, f as usize));
             let bits = dense::pack([&mu.bits[..], &a1, &a2].concat(), n);
             self.channel.send(after, [&mu.m[..], &bits].concat())?;
@@ -185,7 +186,8 @@ impl Replicated {
             let n = range.len();
             let t = with_coins(first, 2, u64::wrapping_sub);
             let rho = small(&masks[2].with_next, n);
-            let c2 = selected(&t, [&rho.a[0], &rho.a[1]], &rho.q, f);
+            let mut c2 = selected(&t, [&rho.a[0], &rho.a[1]], &rho.q, f);
+            self.told("c2", n, [&mut c2]);
             let mut message = self.channel.memory(packed_words(n, f));
             pack_low(&c2, f, &mut message);
             self.channel.send(before, message)?;
@@ -224,7 +226,8 @@ impl Replicated {
                 q: Vec::new(),
             };
             let q = expand(&masks[1].with_previous, 0, n);
-            let c1 = selected(&t, [&mu.a[0], &mu.a[1]], &q, f);
+            let mut c1 = selected(&t, [&mu.a[0], &mu.a[1]], &q, f);
+            self.told("c1", n, [&mut c1]);
             let mut message = self.channel.memory(packed_words(n, f));
             pack_low(&c1, f, &mut message);
             self.channel.send(after, message)?;
@@ -441,25 +444,33 @@ impl Sum {
     }
 }
 
-/// Computes what role 0 sends.
-fn opened(x: &[u64], y: &[u64], rho: &Small, f: u32) -> Small {
+/// Computes what role 0 sends. `told` is called with every value before others follow from it.
+fn opened(
+    [x, y]: Pair,
+    rho: &Small,
+    f: u32,
+    mut told: impl FnMut(&'static str, &mut [u64]),
+) -> Small {
     let stride = words_of(x.len());
     let bits = f as usize;
-    let low = carries([&planes_of(x, bits), &planes_of(y, bits)], stride);
+    let mut low = carries([&planes_of(x, bits), &planes_of(y, bits)], stride);
+    told("low carries", &mut low);
     let tops: Vec<u64> = x.iter().map(|x| x >> 60).collect();
     let (tops_x, tops_y) = (planes_of(&tops, TOP), planes_of(&tops_of_right(y), TOP));
-    let top = carries([&tops_x, &tops_y], stride);
+    let mut top = carries([&tops_x, &tops_y], stride);
+    told("top carries", &mut top);
     let both = xor(tops_x, &tops_y);
     // The products, one after another, since each depends on the one before.
     let mut products = vec![0; PRODUCTS * stride];
-    for at in 0..PRODUCTS {
+    for (at, name) in PRODUCT_NAMES.into_iter().enumerate() {
         let Sum {
             factors: [a, b], ..
         } = Sum::of(&both, &top, &products, stride);
         let words = at * stride..(at + 1) * stride;
-        for i in words {
+        for i in words.clone() {
             products[i] = a[i] & b[i];
         }
+        told(name, &mut products[words]);
     }
     let Sum { beta, .. } = Sum::of(&both, &top, &products, stride);
     let (carry, wrap) = (last(&low, stride), last(&top, stride));
@@ -472,13 +483,18 @@ fn opened(x: &[u64], y: &[u64], rho: &Small, f: u32) -> Small {
             .wrapping_add(constant(f))
             .wrapping_sub(rho.m[i])
     });
-    let a = [0, 1].map(|j| {
+    let mut m: Vec<u64> = m.collect();
+    told("m", &mut m);
+    let mut a = [0, 1].map(|j| -> Vec<u64> {
         let all = rho.a[j].iter().enumerate();
         all.map(|(i, rho)| bit_at(&beta[j], i).wrapping_sub(*rho) & low_bits(f))
             .collect()
     });
+    for (a, name) in a.iter_mut().zip(["a1", "a2"]) {
+        told(name, a);
+    }
     Small {
-        m: m.collect(),
+        m,
         a,
         bits: xor([low, top, products].concat(), &rho.bits),
         q: Vec::new(),
