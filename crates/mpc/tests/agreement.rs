@@ -2,6 +2,7 @@
 //! step's name and the remedy, and no party gets a wrong value. Equal programs never fail.
 
 use mpc::{Bilinear, Error, Fiber, Join, Protocol, Recipient, Result, Shift, open};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use testkit::{Random, Shared, setting};
@@ -381,6 +382,35 @@ fn a_public_value_that_differs_ends_the_session_before_anything_is_opened() {
         }
         // Values that each party draws on its own.
         assert_differ(&noted(name, |party| vec![party as u8; 8], |_, _| Ok(())));
+    }
+}
+
+/// Parties with other public values would prove false equations. So nothing of a proof is sent before
+/// these are compared, and nobody is accused of cheating.
+#[test]
+fn public_values_are_compared_before_anything_is_proven() {
+    for odd in 0..3 {
+        let proved = AtomicUsize::new(0);
+        let results = ends("replicated_malicious", |p| {
+            let x = Shared::input(p, 0, &[3; 12])?;
+            p.channel().set_label("fc1");
+            let factor = if p.party() == odd { 2 } else { 3 };
+            p.channel().note_public("mul", &[factor]);
+            let scaled = |words: &Vec<u64>| -> Vec<u64> {
+                let words = words.iter();
+                words.map(|word| word.wrapping_mul(factor.into())).collect()
+            };
+            let y = Shared(x.0.iter().map(scaled).collect());
+            y.bilinear(p, &Bilinear::Elementwise { n: 12 }, &y, None)?;
+            let before = p.channel().meter().totals().payload_bytes;
+            p.verify().inspect_err(|_| {
+                let sent = p.channel().meter().totals().payload_bytes - before;
+                proved.fetch_add(sent as usize, Ordering::Relaxed);
+            })?;
+            y.open(p)
+        });
+        assert_differ(&results);
+        assert_eq!(proved.into_inner(), 0, "bytes of proofs were sent");
     }
 }
 

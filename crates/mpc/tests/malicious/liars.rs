@@ -1,10 +1,10 @@
 //! Parties that deviate in several words at once, so that these agree with each other. The messages
-//! are changed on their way, so the sender's own proof is still about what it computed. A party that
-//! proves what it falsified is not tried yet: no test notices if a relation of bits is missing.
+//! are changed on their way, so the sender's own proof is still about what it computed. Parties that
+//! prove what they falsified are in [`crate::provers`].
 
 use crate::parties::{Message, honest, judge, run};
 use crate::programs::{PROGRAMS, Program, SHIFT, mapped};
-use mpc::{Bilinear, Protocol};
+use mpc::{Bilinear, Error, Protocol};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -123,21 +123,56 @@ fn another_component() {
     assert!(stopped > 20, "{stopped} of 30");
 }
 
-/// Whatever is verified at once: results are right, and a lie is found.
+/// Whatever is verified at once: results are right, and each message belongs to its step.
 #[test]
 fn small_records() {
+    // What is sent when values are opened, or verified, is not the same.
+    let steps = |messages: &[Message], receiver: usize, sender: usize| -> Vec<String> {
+        let of_link = |message: &&Message| {
+            (message.receiver, message.sender) == (receiver, sender)
+                && !["verify", "reveal"]
+                    .iter()
+                    .any(|step| message.step.starts_with(step))
+        };
+        let all = messages.iter().filter(of_link);
+        all.map(|message| message.step.clone()).collect()
+    };
     for program in &PROGRAMS {
         for n in [3, 1540] {
-            let (right, _) = honest(program, n);
-            let found = run(program, n, &|_| None, &|p| p.verify_from(1));
-            for (found, right) in found.iter().zip(&right) {
-                let result = found.result.as_ref().expect("an honest run");
+            let (right, messages) = honest(program, n);
+            let found = run(program, n, &|_| None, &|p| p.verify_from(0));
+            let mut verified = Vec::new();
+            for (found, right) in found.into_iter().zip(&right) {
+                let result = found.result.expect("an honest run");
                 let near = |(one, other): (&u64, &u64)| {
                     one.wrapping_sub(*other).wrapping_add(program.tolerance)
                         <= 2 * program.tolerance
                 };
                 assert!(result.iter().zip(right).all(near), "{}", program.name);
+                verified.extend(found.heard);
             }
+            for (receiver, sender) in (0..9).map(|link| (link / 3, link % 3)) {
+                let [one, other] = [&messages, &verified].map(|each| steps(each, receiver, sender));
+                assert_eq!(one, other, "{} of {n}", program.name);
+            }
+        }
+    }
+}
+
+/// All parties find their records alike large: they verify after the same operation.
+#[test]
+fn records_of_any_size() {
+    for program in &PROGRAMS {
+        let (right, _) = honest(program, 3);
+        for size in [4, 16, 64, 256, 1024] {
+            let found = run(program, 3, &|_| None, &|p| p.verify_from(size));
+            assert!(!judge(
+                program,
+                3,
+                &found,
+                &right,
+                "records of another size"
+            ));
         }
     }
 }
@@ -188,7 +223,7 @@ fn refusals() {
                 assert!(judge(program, verdict.sender, &found, &right, "a verdict"));
                 let result = &found[verdict.receiver].result;
                 assert!(
-                    matches!(result, Err(mpc::Error::Cheating { suspects, .. })
+                    matches!(result, Err(Error::Cheating { suspects, .. })
                         if !suspects.contains(&verdict.receiver)),
                     "{result:?}"
                 );
