@@ -142,6 +142,8 @@ mod map_tests;
 mod maps;
 mod products;
 mod prover;
+#[cfg(test)]
+mod rate_tests;
 pub mod ring;
 #[cfg(test)]
 mod tests;

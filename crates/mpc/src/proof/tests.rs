@@ -160,7 +160,7 @@ fn run<R: Case>(
     run_with::<R>(&Keys::of(1), prover, verifiers, change)
 }
 
-fn run_with<R: Case>(
+pub(super) fn run_with<R: Case>(
     keys: &Keys,
     prover: &[Kind],
     verifiers: &[Kind],
