@@ -80,6 +80,10 @@ impl Map for NoMap {
         match *self {}
     }
 
+    fn inner_product(_: &[Byte], _: &[Byte]) -> Byte {
+        Byte::ZERO
+    }
+
     fn outputs(&self, _: &[u64], _: [&[u64]; 2]) -> Byte {
         match *self {}
     }

@@ -87,21 +87,23 @@ impl Guard {
         self.right[0] = self.half(sums, 0, &sums.right);
     }
 
-    /// Runs step 1 of role 2, which knows t. Returns its message.
-    pub fn help(&mut self, t: &[u64]) -> Vec<u64> {
+    /// Runs step 1 of role 2, which knows t. Returns its message. `told` is called with the sum.
+    pub fn help(&mut self, t: &[u64], told: impl FnOnce(&mut [u64])) -> Vec<u64> {
         let known = self.of(2, t);
-        let sum = self.sums_of_half(2, &known, &self.left[2]);
+        let mut sum = self.sums_of_half(2, &known, &self.left[2]);
+        told(&mut sum);
         let message = xor(sum, &self.mask(2, true));
         self.of_t[2] = known;
         self.sent[2][0].clone_from(&message);
         message
     }
 
-    /// Runs step 2 of role 1, which knows t. Returns its message.
-    pub fn middle(&mut self, sums: &Sums, t: &[u64]) -> Vec<u64> {
+    /// Runs step 2 of role 1, which knows t. Returns its message. `told` is called with the sum.
+    pub fn middle(&mut self, sums: &Sums, t: &[u64], told: impl FnOnce(&mut [u64])) -> Vec<u64> {
         self.right[1] = self.half(sums, 1, &sums.right);
         let known = self.of(1, t);
-        let sum = xor(self.sums_of_half(1, &known, &self.right[1]), &known.sums);
+        let mut sum = xor(self.sums_of_half(1, &known, &self.right[1]), &known.sums);
+        told(&mut sum);
         let message = xor(sum, &self.mask(1, false));
         self.of_t[1] = known;
         self.sent[1][1].clone_from(&message);

@@ -323,7 +323,10 @@ impl Replicated {
             Group::Binary.add(&mut message, &known[2][0]);
             let mut sent = dense::pack(message.clone(), ranges[2].len());
             if let Some(guard) = &mut guard {
-                sent.extend(guard.help(&x[0][ranges[2].clone()]));
+                let (run, name) = (ranges[2].clone(), "guard of role 2");
+                let n = elements(run.len());
+                let told = |sum: &mut [u64]| self.told(name, n, [sum]);
+                sent.extend(guard.help(&x[0][run], told));
             }
             self.send_some(before, sent)?;
             known[2][2] = message;
@@ -352,7 +355,10 @@ impl Replicated {
             Group::Binary.add(&mut message, &known[1][1]);
             let mut sent = dense::pack(message.clone(), ranges[1].len());
             if let Some(guard) = &mut guard {
-                sent.extend(guard.middle(&sums, &x[1][ranges[1].clone()]));
+                let (run, name) = (ranges[1].clone(), "guard of role 1");
+                let n = elements(run.len());
+                let told = |sum: &mut [u64]| self.told(name, n, [sum]);
+                sent.extend(guard.middle(&sums, &x[1][run], told));
             }
             self.send_some(after, sent)?;
             known[1][3] = message;
