@@ -210,7 +210,7 @@ def test_every_party_has_a_part_in_a_coin(
     urandom, parties = os.urandom, setting.get("parties", 3)
 
     def program() -> list[bytes]:
-        return [generators.public_coin(16) for _ in range(2)]
+        return [generators.public_coin() for _ in range(2)]
 
     def coins(honest: int | None) -> list[bytes]:
         def draw(count: int) -> bytes:

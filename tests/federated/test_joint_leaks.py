@@ -107,11 +107,10 @@ def hides(view: View) -> bool:
 
 
 def shows_no_more(view: View) -> bool:
-    """Returns whether only the servers' draws for the coin, a bit per client, and the result are
-    shown."""
+    """Returns whether only the coin, a bit per client, and the result are shown."""
     kinds = [type(each) for each in view.shown] == [bytes, np.ndarray, np.ndarray]
     return kinds and [len(view.shown[0]), *(each.size for each in view.shown[1:])] == [
-        3 * COIN,
+        COIN,
         2,
         SIZE,
     ]

@@ -95,7 +95,7 @@ def verdicts(found: Sequence[tuple[str | None, list[Any]]]) -> list[set[int]]:
     """Returns for each vector what is shown in addition to the coin. Checks that each coin is
     new."""
     coins = [shown[0] for _, shown in found]
-    assert {(type(coin), len(coin)) for coin in coins} == {(bytes, 3 * COIN)}
+    assert {(type(coin), len(coin)) for coin in coins} == {(bytes, COIN)}
     assert len(set(coins)) == len(coins)
     return [
         set(np.concatenate([part.ravel() for part in shown[1:]]).tolist()) for _, shown in found
@@ -204,7 +204,7 @@ def test_noise_hides_from_every_server_and_nothing_else_is_shown(tmp_path: Path)
     for known, unknown, shown in noisy(tmp_path):
         assert hides(known, unknown)
         coin, verdicts_of_clients, result = shown
-        assert len(coin) == 3 * COIN
+        assert len(coin) == COIN
         assert verdicts_of_clients.tolist() == [1, 1]
         assert result.shape == unknown.shape
 

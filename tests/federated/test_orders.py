@@ -57,7 +57,7 @@ def test_a_round_that_cannot_be_spent_shows_nothing_of_its_result(tmp_path: Path
 
     for coin, verdicts in tacit.launch(program):
         assert isinstance(coin, bytes)
-        assert len(coin) == 3 * COIN
+        assert len(coin) == COIN
         assert isinstance(verdicts, np.ndarray)
         assert verdicts.size == clients
 

@@ -262,7 +262,7 @@ def test_who_knew_the_coin_could_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         return [validation.within_bound(shared(words), shared(torch.ones(1, dtype=torch.int64)))]
 
     assert everywhere(program)[0].tolist() == [False]
-    monkeypatch.setattr(validation, "public_coin", bytes)
+    monkeypatch.setattr(validation, "public_coin", lambda: bytes(16))
     assert everywhere(program)[0].tolist() == [True]
 
 

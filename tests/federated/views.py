@@ -66,6 +66,9 @@ class Watched:
         if name in ("broadcast", "gather"):
             self.shown.append(result if name == "broadcast" else b"".join(result))
             return
+        if name == "public_coin":
+            self.shown.append(result)
+            return
         places = PLACES[name]
         if "out" not in places:
             return

@@ -7,28 +7,63 @@ use net::Channel;
 
 /// Agrees on a key with each other party. Returns the keys by party; the own entry is `None`.
 pub(crate) fn pairs(channel: &mut Channel) -> Result<Vec<Option<Key>>> {
-    let me = channel.party();
-    let mine = (0..channel.parties())
-        .map(|peer| {
-            let half = random_key()?;
-            if peer != me {
-                channel.send(peer, half.to_words().to_vec())?;
-            }
-            Ok(half)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let agreed = |(peer, half): (usize, &Key)| {
-        let key = (peer != me).then(|| Ok(xor(half, &receive(channel, peer)?)));
-        key.transpose()
-    };
-    mine.iter().enumerate().map(agreed).collect()
+    let mine = halves(channel)?;
+    let theirs = exchange_halves(channel, &mine)?;
+    Ok(combined(&mine, &theirs))
 }
 
-/// Agrees on a key that all parties know.
-pub(crate) fn common(channel: &mut Channel) -> Result<Key> {
+/// Agrees on a key with each other party, which neither of the two can choose: each sends the hash
+/// of its half before it hears of the other's. `None` if another party deviated.
+pub(crate) fn tossed_pairs(channel: &mut Channel) -> Result<Option<Vec<Option<Key>>>> {
+    let (me, parties) = (channel.party(), channel.parties());
+    let mine = halves(channel)?;
+    let hash_of = |half: &Key, from: usize, to: usize| {
+        hash(half, &format!("half of party {from} for party {to}"))
+    };
+    for peer in (0..parties).filter(|peer| *peer != me) {
+        channel.send(peer, hash_of(&mine[peer], me, peer))?;
+    }
+    let told = (0..parties).map(|peer| match peer == me {
+        true => Ok(Vec::new()),
+        false => channel.receive(peer, HASH),
+    });
+    let told = told.collect::<Result<Vec<_>>>()?;
+    let theirs = exchange_halves(channel, &mine)?;
+    let fits = |(peer, half): (usize, &Option<Key>)| match half {
+        Some(half) => hash_of(half, peer, me) == told[peer],
+        None => true,
+    };
+    let is_right = theirs.iter().enumerate().all(fits);
+    Ok(is_right.then(|| combined(&mine, &theirs)))
+}
+
+/// Draws a half for each party.
+fn halves(channel: &Channel) -> Result<Vec<Key>> {
+    (0..channel.parties()).map(|_| Ok(random_key()?)).collect()
+}
+
+/// Sends each other party its half, and returns theirs.
+fn exchange_halves(channel: &mut Channel, mine: &[Key]) -> Result<Vec<Option<Key>>> {
+    let me = channel.party();
+    for (peer, half) in mine.iter().enumerate().filter(|(peer, _)| *peer != me) {
+        channel.send(peer, half.to_words().to_vec())?;
+    }
+    let theirs = |peer: usize| (peer != me).then(|| receive(channel, peer)).transpose();
+    (0..mine.len()).map(theirs).collect()
+}
+
+fn combined(mine: &[Key], theirs: &[Option<Key>]) -> Vec<Option<Key>> {
+    let both = mine.iter().zip(theirs);
+    both.map(|(mine, theirs)| theirs.as_ref().map(|theirs| xor(mine, theirs)))
+        .collect()
+}
+
+/// Agrees on a key that all parties know. `mine` is this party's contribution, which it has just
+/// drawn.
+pub(crate) fn common(channel: &mut Channel, mine: Key) -> Result<Key> {
     let (me, parties) = (channel.party(), channel.parties());
     let others = || (0..parties).filter(|peer| *peer != me);
-    let mut key = random_key()?;
+    let mut key = mine;
     for peer in others() {
         channel.send(peer, key.to_words().to_vec())?;
     }
@@ -43,10 +78,9 @@ pub(crate) fn common(channel: &mut Channel) -> Result<Key> {
 /// could have told two others different contributions. `None` if one deviated.
 ///
 /// The hash is BLAKE3, taken for a random oracle: it says nothing about 128 random bits.
-pub(crate) fn tossed(channel: &mut Channel) -> Result<Option<Key>> {
+pub(crate) fn tossed(channel: &mut Channel, mine: Key) -> Result<Option<Key>> {
     let me = channel.party();
     let others: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
-    let mine = random_key()?;
     let mut exchange = |words: Vec<u64>| -> Result<Vec<Vec<u64>>> {
         for peer in &others {
             channel.send(*peer, words.clone())?;
@@ -70,6 +104,9 @@ pub(crate) fn tossed(channel: &mut Channel) -> Result<Option<Key>> {
     }
     Ok(is_right.then_some(key))
 }
+
+/// The words of a hash.
+const HASH: usize = 4;
 
 fn hash(key: &Key, of: &str) -> Vec<u64> {
     let mut hasher = blake3::Hasher::new_derive_key("tacit coins, version 1");
@@ -101,7 +138,7 @@ mod tests {
                     let mut channel = mesh.channel(0);
                     channel.begin("agree on keys");
                     let pairs = pairs(&mut channel).unwrap();
-                    let common = common(&mut channel).unwrap();
+                    let common = common(&mut channel, random_key().unwrap()).unwrap();
                     mesh.close().unwrap();
                     (pairs, common)
                 }
@@ -155,6 +192,42 @@ mod tests {
         }
     }
 
+    /// A party that tells another half than that of the hash is found.
+    #[test]
+    fn halves_are_fixed_before_the_other_s_is_known() {
+        for changed in [None, Some(0), Some(1)] {
+            let meshes = net::in_process::mesh(2, Duration::from_secs(60));
+            let agreed: Vec<Option<Key>> = std::thread::scope(|scope| {
+                let agreeing = |mesh: net::Mesh| {
+                    move || {
+                        let mut channel = mesh.channel(0);
+                        let mut at = 0;
+                        let is_changed = mesh.party() == 0;
+                        channel.set_tap(Box::new(move |_, _, words| {
+                            // The hash, then the half.
+                            words[0] ^= u64::from(is_changed && changed == Some(at));
+                            at += 1;
+                        }));
+                        channel.begin("agree on keys");
+                        let keys = tossed_pairs(&mut channel).unwrap();
+                        mesh.close().unwrap();
+                        keys.and_then(|keys| keys.into_iter().flatten().next())
+                    }
+                };
+                let threads: Vec<_> = meshes
+                    .into_iter()
+                    .map(|mesh| scope.spawn(agreeing(mesh)))
+                    .collect();
+                let agreed = threads.into_iter().map(|thread| thread.join());
+                agreed.map(|agreed| agreed.unwrap()).collect()
+            });
+            let words = |key: &Option<Key>| key.as_ref().map(Key::to_words);
+            assert_eq!(agreed[0].is_none(), changed.is_some());
+            assert!(agreed[1].is_some());
+            assert!(changed.is_some() || words(&agreed[0]) == words(&agreed[1]));
+        }
+    }
+
     /// Agrees with a peer that contributes `sent`. Returns the agreed key and the other
     /// contribution.
     fn beside(sent: [u64; 2], agree: impl Fn(&mut Channel) -> Key + Sync) -> ([u64; 2], [u64; 2]) {
@@ -179,7 +252,7 @@ mod tests {
     #[test]
     fn each_end_contributes() {
         let pair = |channel: &mut Channel| pairs(channel).unwrap().swap_remove(1).unwrap();
-        let all = |channel: &mut Channel| common(channel).unwrap();
+        let all = |channel: &mut Channel| common(channel, random_key().unwrap()).unwrap();
         for agree in [&pair as &(dyn Fn(&mut Channel) -> Key + Sync), &all] {
             let (key, contributed) = beside([3, 5], agree);
             assert_ne!(contributed, [0, 0]);

@@ -4,8 +4,9 @@ use crate::correlations::Demand;
 use crate::correlations::job::Job;
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Cost, Federated, Join, Name, Operand, Operation,
-    Parts, PartsMut, Recipient, Result, Shift, Tally, ThreatModel,
+    Parts, PartsMut, Recipient, Result, Shift, Tally, ThreatModel, keys,
 };
+use kernels::stream::Key;
 use net::{Channel, Reading};
 use std::time::Duration;
 
@@ -137,6 +138,17 @@ pub trait Protocol: Send {
     /// knowledge of the coins. One round, 128 bits from each party to each other party. Not
     /// available while fibers run side by side.
     fn toss(&mut self) -> Result<()>;
+
+    /// Returns 128 random bits that every party knows from now on, and that no party knew before:
+    /// the XOR of what each has just drawn. No party can choose it if the protocol admits that a
+    /// party deviates. One round, or three then.
+    ///
+    /// # Errors
+    /// `Cheating` if a party deviates, in a protocol that admits it.
+    fn public_coin(&mut self, mine: Key) -> Result<Key> {
+        self.channel().begin_comparing("public coin");
+        keys::common(self.channel(), mine)
+    }
 
     /// Determines whether the comparisons behind these tallies were in range. Returns one bit for
     /// each tally, and after them the AND of all. At most 1024 tallies.

@@ -9,7 +9,8 @@ use crate::correlations::transfer::Transfer;
 use crate::correlations::zeros::Zeros;
 use crate::correlations::{self, Source, dealer::Dealt};
 use crate::plain::{self, Plain};
-use crate::replicated::{self, Replicated};
+use crate::replicated::{self, Replicated, sealing};
+use crate::submission::Unseal;
 use crate::{Error, Protocol, Result, ThreatModel, Trust};
 use net::{Channel, Mesh, Patience};
 
@@ -28,9 +29,12 @@ pub struct ProtocolProvider {
     pub consumes: bool,
     /// Whether the protocol keeps anything secret. One that does not runs in one process only.
     pub secret: bool,
-    /// Whether the protocol serves federations. Then it implements [`crate::Protocol::federated`],
-    /// including noise that no party chooses.
-    pub serves: bool,
+    /// How clients of a federation join a result that its servers do not know, if the protocol
+    /// serves federations. Then it implements [`crate::Protocol::federated`], including noise that
+    /// no party chooses.
+    pub serves: Option<Unseal>,
+    /// Whether there is a checked mode, with every source or with some.
+    pub checks: bool,
     pub(crate) threat_model: fn(usize, Trust) -> Result<ThreatModel>,
     pub(crate) open: fn(&Environment) -> Result<Box<dyn Protocol>>,
 }
@@ -123,7 +127,8 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         usual_parties: 3,
         consumes: false,
         secret: true,
-        serves: true,
+        serves: Some(sealing::joined),
+        checks: true,
         threat_model: |parties, _| replicated::threat_model(REPLICATED, parties, true),
         open: |environment| Ok(Box::new(Replicated::new(online(environment.mesh)?)?)),
     },
@@ -133,7 +138,8 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         usual_parties: 3,
         consumes: false,
         secret: true,
-        serves: false,
+        serves: Some(sealing::compared),
+        checks: false,
         threat_model: |parties, _| replicated::threat_model(MALICIOUS, parties, false),
         open: |environment| {
             let channel = online(environment.mesh)?;
@@ -146,7 +152,8 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         usual_parties: 2,
         consumes: true,
         secret: true,
-        serves: false,
+        serves: None,
+        checks: true,
         threat_model: additive::threat_model,
         open: |environment| Ok(Box::new(environment.additive()?)),
     },
@@ -156,7 +163,8 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         usual_parties: 2,
         consumes: false,
         secret: false,
-        serves: false,
+        serves: None,
+        checks: true,
         threat_model: |parties, _| Ok(plain::threat_model(parties)),
         open: |environment| Ok(Box::new(Plain::new(online(environment.mesh)?))),
     },

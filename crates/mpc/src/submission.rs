@@ -11,33 +11,34 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Words that announce a submission: the client, and the hash of its statement.
 const LISTED: usize = 5;
 
-/// One party's part of one component of one client's vector.
+/// One party's part of one component of all clients' vectors, in the order of the clients.
 pub enum Component {
-    /// A seed that the component is expanded from.
-    Seed(Key),
-    /// The component itself. This party passes it on to the party that was promised it.
-    Words(Piece),
-    /// The client's commitment to the component. Another party has the component and passes it on.
-    Promised(Hash),
-}
-
-/// One party's part of one client's vector.
-pub struct Vector {
-    /// The client's number.
-    pub client: usize,
-    /// The components, as many as a party has of a sharing.
-    pub components: Vec<Component>,
+    /// Seeds that the components are expanded from.
+    Seeds(Vec<Key>),
+    /// The components themselves. This party passes them on to the party that was promised them.
+    Pieces(Vec<Piece>),
+    /// The clients' commitments to the components. Another party has these and passes them on.
+    Promised(Vec<Hash>),
 }
 
 /// One party's part of one component of the sum of all clients' vectors.
 pub enum Summed {
-    /// The seeds that the components are expanded from, one of each client.
-    Seeds(Vec<Key>),
+    /// What the party has of each vector.
+    Each(Component),
     /// The sum of the components. This party passes it on to the party that was promised it.
-    Words(Vec<u64>),
+    Sum(Vec<u64>),
     /// Nothing: another party has the sum and passes it on.
-    Promised,
+    PromisedSum,
 }
+
+/// Joins what the three servers sent a client of a result that no server knows
+/// ([`Federated::seal`]), in their order, and writes it to the beginning of `out`. Returns its
+/// length, or `None` if this is not what servers send of one result. `out` is as long as the
+/// longest part.
+///
+/// # Errors
+/// `Cheating` with two servers of which one sent something else than the other has.
+pub type Unseal = fn(&[&[u64]], &mut [u64]) -> Result<Option<usize>>;
 
 /// A secret that exactly two parties know.
 pub type Secret = [u8; 32];
@@ -45,17 +46,22 @@ pub type Secret = [u8; 32];
 /// The operations that a protocol provides for the servers of a federation. The clients are the
 /// same in every party, in the same order.
 pub trait Federated {
-    /// Computes sharings of all vectors.
+    /// Returns whether a party that passes on components may pass on their sum instead, for which
+    /// there is no commitment.
+    fn takes_sums(&self) -> bool;
+
+    /// Computes sharings of these clients' vectors.
     ///
     /// Each vector has n > 0 words and one more word after them. `out` gets the n words of all
     /// vectors, one after another, as products need them; `last` gets the words that follow. The
     /// words that one party passes on to another must match what the client signed.
     ///
     /// # Errors
-    /// `Peer` for a party that passes on anything else. Network errors.
+    /// `Peer` or `Cheating` if a party passes on anything else. Network errors.
     fn vectors(
         &mut self,
-        vectors: Vec<Vector>,
+        clients: &[usize],
+        components: Vec<Component>,
         n: usize,
         out: PartsMut,
         last: PartsMut,
@@ -64,11 +70,11 @@ pub trait Federated {
     /// Computes the sharing of the sum of these clients' vectors.
     ///
     /// The vectors have as many numbers as a component of `out` has words. Numbers modulo 2^32 come
-    /// as multiples of 2^32. The words passed on between parties are sums too, so they cannot be
-    /// compared with what each client signed.
+    /// as multiples of 2^32. If a party passes on a sum, it cannot be compared with what each client
+    /// signed.
     ///
     /// # Errors
-    /// Network errors.
+    /// As [`Self::vectors`]; `Misuse` for a sum that this protocol does not take.
     fn sum(
         &mut self,
         clients: &[usize],
@@ -81,13 +87,16 @@ pub trait Federated {
     /// Every call gives new ones. No interaction.
     fn secrets(&mut self) -> [Secret; 2];
 
-    /// Writes this party's message to a receiver outside the session who is to learn x. Returns
-    /// whether this party sends one. The messages of all parties add up to x and reveal nothing
-    /// else. No interaction.
+    /// Returns the length of this party's message of a result of n words ([`Self::seal`]).
+    fn sealed(&self, n: usize) -> usize;
+
+    /// Writes this party's message to receivers outside the session who are to learn x. The
+    /// messages of all parties give x to [`Unseal`], and nothing else to those who lack them. What
+    /// x depends on is verified first; otherwise there is no interaction.
     ///
     /// # Errors
-    /// Network errors.
-    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<bool>;
+    /// As [`crate::Protocol::verify`].
+    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<()>;
 
     /// Adds noise that no party knows and no party chooses. Each word gets discrete Gaussians;
     /// every party lacks at least one of this variance, in squared units of the words. No
@@ -126,9 +135,9 @@ pub fn confirm(channel: &mut Channel) -> Result<()> {
 /// `are_vouched_for` states that the other parties have claimed earlier to have all submissions in
 /// `mine`.
 ///
-/// If a party reports different lists to two others, their steps differ from here on. This shows at
-/// the first message between them, and in [`confirm`] at the latest. Until then, no party is blamed
-/// by name.
+/// If a party reports different lists to two others, these end with different lists. The lists and
+/// hashes that all parties have in common are public values, so this shows before anything is
+/// opened, and in [`confirm`] at the latest. Until then, no party is blamed by name.
 ///
 /// # Errors
 /// `Peer` for a party whose report is impossible, or that lacks what it vouched for. Network
@@ -186,5 +195,9 @@ pub fn in_common(
         }
     }
     channel.set_relayed(true);
+    let entries = common.iter();
+    let entries =
+        entries.flat_map(|(client, hash)| (*client as u64).to_le_bytes().into_iter().chain(*hash));
+    channel.note_public("the submissions in common", &entries.collect::<Vec<u8>>());
     Ok(common.into_keys().collect())
 }

@@ -4,7 +4,7 @@
 use kernels::stream::{Key, random_key};
 use mpc::replicated::Replicated;
 use mpc::replicated::submissions::{Drawn, split};
-use mpc::submission::{Component, Summed, Vector, confirm, in_common};
+use mpc::submission::{Component, Summed, confirm, in_common};
 use mpc::width::Width;
 use mpc::{Federated, Protocol, Recipient, Result};
 use net::Mesh;
@@ -15,27 +15,25 @@ use std::thread;
 use std::time::Duration;
 use testkit::{Leak, REPETITIONS, Random, Recorder, Shared, run, run_opened};
 
+/// Protocols that serve federations: in the first one, servers may pass on sums.
+const PROTOCOLS: [&str; 2] = ["replicated", "replicated-malicious"];
+
 const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef];
 
-/// Returns a server's part of a client's pieces.
-fn vector(server: usize, client: usize, pieces: &[Piece; 3]) -> Vector {
-    let component = |piece: usize| {
-        let Piece { salt, words } = &pieces[piece];
-        if !HELD[server].contains(&piece) {
-            Component::Promised(pieces[piece].commitment())
-        } else if piece == REST {
-            Component::Words(Piece {
-                salt: *salt,
-                words: words.clone(),
-            })
+/// Returns a server's part of all clients' pieces.
+fn components(server: usize, pieces: &[[Piece; 3]]) -> Vec<Component> {
+    let component = |at: usize| {
+        let pieces = pieces.iter().map(|pieces| &pieces[at]);
+        if !HELD[server].contains(&at) {
+            Component::Promised(pieces.map(Piece::commitment).collect())
+        } else if at == REST {
+            Component::Pieces(pieces.cloned().collect())
         } else {
-            Component::Seed(Key::from_words([words[0], words[1]]))
+            let seed = |piece: &Piece| Key::from_words([piece.words[0], piece.words[1]]);
+            Component::Seeds(pieces.map(seed).collect())
         }
     };
-    Vector {
-        client,
-        components: vec![component(server), component((server + 1) % 3)],
-    }
+    vec![component(server), component((server + 1) % 3)]
 }
 
 fn pieces_of(numbers: &[u64], width: Width, drawn: &Drawn) -> [Piece; 3] {
@@ -54,25 +52,20 @@ fn handed_in(vectors: &[Vec<u64>], width: Width) -> Vec<[Piece; 3]> {
 
 /// Returns a server's part of the sum of all clients' vectors.
 fn summed(server: usize, pieces: &[[Piece; 3]], width: Width) -> Vec<Summed> {
-    let component = |piece: usize| {
-        let mut words = pieces.iter().map(|pieces| &pieces[piece].words);
-        if !HELD[server].contains(&piece) {
-            Summed::Promised
-        } else if piece == REST {
-            let first = words.next().expect("at least one client").clone();
-            Summed::Words(words.fold(first, |mut sum, words| {
-                width.add(&mut sum, words);
+    let whole = components(server, pieces).into_iter();
+    let sum = |component| match component {
+        Component::Promised(_) => Summed::PromisedSum,
+        Component::Pieces(pieces) => {
+            let mut words = pieces.into_iter().map(|piece| piece.words);
+            let first = words.next().expect("at least one client");
+            Summed::Sum(words.fold(first, |mut sum, words| {
+                width.add(&mut sum, &words);
                 sum
             }))
-        } else {
-            Summed::Seeds(
-                words
-                    .map(|words| Key::from_words([words[0], words[1]]))
-                    .collect(),
-            )
         }
+        seeds => Summed::Each(seeds),
     };
-    vec![component(server), component((server + 1) % 3)]
+    whole.map(sum).collect()
 }
 
 fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {
@@ -82,15 +75,12 @@ fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {
 
 /// Reads vectors of n words, and the word behind each.
 fn taken(p: &mut dyn Protocol, pieces: &[[Piece; 3]], n: usize) -> Result<[Shared; 2]> {
-    let party = p.party();
-    let vectors = pieces.iter().enumerate();
-    let vectors: Vec<Vector> = vectors
-        .map(|(client, pieces)| vector(party, 10 * client, pieces))
-        .collect();
+    let components = components(p.party(), pieces);
+    let clients: Vec<usize> = (0..pieces.len()).map(|client| 10 * client).collect();
     let mut all = None;
     let last = Shared::made(p, pieces.len(), |p, last| {
         let vectors = Shared::made(p, n * pieces.len(), |p, out| {
-            federated(p).vectors(vectors, n, out, last)
+            federated(p).vectors(&clients, components, n, out, last)
         });
         all = Some(vectors?);
         Ok(())
@@ -104,7 +94,13 @@ fn taken_as_sum(
     n: usize,
     width: Width,
 ) -> Result<Shared> {
-    let components = summed(p.party(), pieces, width);
+    let components = match federated(p).takes_sums() {
+        true => summed(p.party(), pieces, width),
+        false => {
+            let each = components(p.party(), pieces).into_iter();
+            each.map(Summed::Each).collect()
+        }
+    };
     let clients: Vec<usize> = (0..pieces.len()).collect();
     Shared::made(p, n, |p, out| {
         federated(p).sum(&clients, components, width, out)
@@ -123,11 +119,15 @@ fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {
 
 #[test]
 fn what_clients_hand_in_is_shared() {
-    for (clients, n) in [(1, 1), (3, 7), (2, 5000), (17, 64)] {
+    let sizes = [(1, 1), (3, 7), (2, 5000), (2, 300_000), (17, 64)];
+    for (protocol, (clients, n)) in PROTOCOLS
+        .into_iter()
+        .flat_map(|name| sizes.map(|of| (name, of)))
+    {
         let mut random = Random::new(n as u64);
         let vectors: Vec<Vec<u64>> = (0..clients).map(|_| random.words(n + 1)).collect();
         let pieces = handed_in(&vectors, Width::Whole);
-        let found = run("replicated", 3, |p| {
+        let found = run(protocol, 3, |p| {
             let before = p.channel().meter().totals();
             let [all, last] = taken(p, &pieces, n)?;
             let sent = p.channel().meter().totals().payload_bytes - before.payload_bytes;
@@ -150,35 +150,46 @@ fn what_clients_hand_in_is_shared() {
 
 #[test]
 fn the_sum_of_what_clients_hand_in_is_shared() {
-    let sizes = [(1, 1), (3, 7), (2, 5000), (3, 2049), (17, 64)];
-    for (width, (clients, n)) in [Width::Whole, Width::Half]
-        .into_iter()
-        .flat_map(|width| sizes.map(|sizes| (width, sizes)))
-    {
-        let mut random = Random::new(n as u64);
-        let mut vectors: Vec<Vec<u64>> = (0..clients).map(|_| random.words(n)).collect();
-        // Sums that carry everywhere, and some that just do not.
-        vectors[0].fill(u64::MAX);
-        vectors[clients - 1][n / 2..].fill(0);
-        let pieces = handed_in(&vectors, width);
-        let found = run("replicated", 3, |p| {
-            let before = p.channel().meter().totals();
-            let sum = taken_as_sum(p, &pieces, n, width)?;
-            let sent = p.channel().meter().totals().payload_bytes - before.payload_bytes;
-            Ok((opened(p, &sum)?, sent))
-        });
-        let sum = (0..n).map(|at| {
-            let sum = vectors
-                .iter()
-                .fold(0_u64, |sum, of| sum.wrapping_add(of[at]));
-            sum << if width == Width::Half { 32 } else { 0 }
-        });
-        let sum: Vec<u64> = sum.collect();
-        for (party, (found, sent)) in found.into_iter().enumerate() {
-            assert_eq!(found, sum, "{clients} clients, {n} numbers, {width:?}");
-            let expected = 8 * width.words(n) * usize::from(party == 1);
-            assert_eq!(sent as usize, expected, "party {party}");
+    for protocol in PROTOCOLS {
+        for width in [Width::Whole, Width::Half] {
+            for sizes in [(1, 1), (3, 7), (2, 5000), (3, 2049), (2, 300_001), (17, 64)] {
+                is_shared_sum(protocol, width, sizes);
+            }
         }
+    }
+}
+
+fn is_shared_sum(protocol: &str, width: Width, (clients, n): (usize, usize)) {
+    let mut random = Random::new(n as u64);
+    let mut vectors: Vec<Vec<u64>> = (0..clients).map(|_| random.words(n)).collect();
+    // Sums that carry everywhere, and some that just do not.
+    vectors[0].fill(u64::MAX);
+    vectors[clients - 1][n / 2..].fill(0);
+    let pieces = handed_in(&vectors, width);
+    let found = run(protocol, 3, |p| {
+        let before = p.channel().meter().totals();
+        let sum = taken_as_sum(p, &pieces, n, width)?;
+        let sent = p.channel().meter().totals().payload_bytes - before.payload_bytes;
+        Ok((opened(p, &sum)?, sent))
+    });
+    let sum = (0..n).map(|at| {
+        let sum = vectors
+            .iter()
+            .fold(0_u64, |sum, of| sum.wrapping_add(of[at]));
+        sum << if width == Width::Half { 32 } else { 0 }
+    });
+    let sum: Vec<u64> = sum.collect();
+    for (party, (found, sent)) in found.into_iter().enumerate() {
+        assert_eq!(
+            found, sum,
+            "{protocol}: {clients} clients, {n} numbers, {width:?}"
+        );
+        let expected = match protocol {
+            "replicated" => width.words(n),
+            _ => clients * (width.words(n) + SALT),
+        };
+        let expected = 8 * expected * usize::from(party == 1);
+        assert_eq!(sent as usize, expected, "party {party}");
     }
 }
 
@@ -215,9 +226,9 @@ fn what_two_parties_share_is_not_of_the_common_key() {
             Ok(())
         }),
         ("seal", |p| {
-            let mut out = [0; 1000];
-            let told = p.seal(&[&[0; 1000], &[0; 1000]], &mut out)?;
-            assert!(!told || out.iter().any(|word| *word != out[0]));
+            let mut out = vec![0; p.sealed(1000)];
+            p.seal(&[&[0; 1000], &[0; 1000]], &mut out)?;
+            assert!(out.is_empty() || out.iter().any(|word| *word != out[0]));
             Ok(())
         }),
     ];
@@ -603,8 +614,9 @@ fn what_is_sealed_is_told_by_two_and_uniform_but_for_its_sum() {
                     let x = Shared::input(p, 0, &[secret; N])?;
                     let mut told = Vec::new();
                     for _ in 0..REPETITIONS {
-                        let mut out = vec![0; N];
-                        if p.seal(&x.slices(), &mut out)? {
+                        let mut out = vec![0; p.sealed(N)];
+                        p.seal(&x.slices(), &mut out)?;
+                        if !out.is_empty() {
                             told.push(out);
                         }
                     }
@@ -619,6 +631,55 @@ fn what_is_sealed_is_told_by_two_and_uniform_but_for_its_sum() {
                 assert!((0..N).all(|at| one[at].wrapping_add(other[at]) == secret));
             }
             assert_eq!(recorder.transcript().leak().is_some(), mute);
+        }
+    }
+}
+
+/// Parties that prove what they send tell clients all components, which are uniform but for their
+/// sum: so says each pair of them.
+#[test]
+fn components_that_clients_get_are_uniform_but_for_their_sum() {
+    const N: usize = 64;
+    const HASH: usize = 4;
+    for secret in SECRETS {
+        for mute in [false, true] {
+            let told = run_opened(
+                3,
+                None,
+                |mesh| Replicated::malicious(mesh.channel(0)),
+                |p| {
+                    // The sharing has no masks of its own.
+                    let [next, previous, common] = p.streams();
+                    next.mute(|_| true);
+                    previous.mute(|_| true);
+                    common.mute(move |_| mute);
+                    let x = Shared::input(p, 0, &[secret; N])?;
+                    let mut told = Vec::new();
+                    for _ in 0..REPETITIONS {
+                        let mut out = vec![0; p.sealed(N)];
+                        p.seal(&x.slices(), &mut out)?;
+                        told.push(out);
+                    }
+                    Ok(told)
+                },
+            );
+            let mut leaks = false;
+            for pair in [[0, 1], [1, 2], [2, 0]] {
+                let recorder = Recorder::default();
+                for at in 0..REPETITIONS {
+                    recorder.repeat();
+                    for party in pair {
+                        assert_eq!(told[party][at].len(), N + HASH);
+                        recorder.record(&told[party][at][..N]);
+                    }
+                }
+                leaks |= recorder.transcript().leak().is_some();
+            }
+            assert_eq!(leaks, mute);
+            for at in 0..REPETITIONS {
+                let word = |party: usize| told[party][at][N - 1];
+                assert_eq!(word(0).wrapping_add(word(1)).wrapping_add(word(2)), secret);
+            }
         }
     }
 }

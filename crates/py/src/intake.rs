@@ -63,7 +63,8 @@ impl Intake {
     }
 
     /// Begins a round with vectors of `numbers` numbers of `bits` bits, and `timeout` seconds for
-    /// the clients. With ``is_sum`` only the sum counts, and vectors are added up as they come.
+    /// the clients. With ``is_sum`` only the sum counts, and vectors are added up as they come if
+    /// the protocol allows that.
     /// ``closer`` is the client that may end the round earlier.
     #[allow(
         clippy::too_many_arguments,
@@ -84,16 +85,19 @@ impl Intake {
     ) -> PyResult<()> {
         let deadline = Instant::now() + seconds(timeout).map_err(raise_at_server)?;
         let width = width(bits)?;
-        let terms = Terms {
+        let mut terms = Terms {
             number,
             words: width.words(numbers) as u64,
             terms,
             model: Arc::from(model.bytes()),
-            add: is_sum.then(|| submissions::add(width)),
+            add: None,
             deadline,
             closer,
         };
         let begin = || {
+            if is_sum && submissions::takes_sums(&session.inner)? {
+                terms.add = Some(submissions::add(width));
+            }
             let tickets = submissions::tickets(&session.inner)?;
             let words = width.words(numbers);
             let memory = submissions::memory(&session.inner, words, self.inner.lacks())?;
@@ -242,13 +246,20 @@ impl Session {
             .map_err(raise_at_server)
     }
 
-    /// Writes what this party sends the clients of a sharing that no party may see: the contents of
-    /// all parties add up to it. Returns whether this party sends anything.
-    fn seal(&self, py: Python<'_>, x: Vec<Words>, mut out: Vec<Words>) -> PyResult<bool> {
+    /// Returns the number of words that this party sends the clients of a result of n words.
+    fn sealed(&self, py: Python<'_>, n: usize) -> PyResult<usize> {
+        py.detach(|| submissions::sealed(&self.inner, n))
+            .map_err(raise_at_server)
+    }
+
+    /// Writes what this party sends the clients of a sharing that no party may see. Verifies before
+    /// what it depends on.
+    fn seal(&self, py: Python<'_>, x: Vec<Words>, out: Words) -> PyResult<()> {
         let read: Vec<_> = x.iter().map(Words::addresses).collect();
+        let mut out = [out];
         let mut out = Words::outputs(&mut out, &read)?;
         let x: Vec<&[u64]> = x.iter().map(Words::words).collect();
-        py.detach(|| submissions::seal(&self.inner, &x, &mut out))
+        py.detach(|| submissions::seal(&self.inner, &x, out[0]))
             .map_err(raise_at_server)
     }
 
@@ -259,6 +270,23 @@ impl Session {
         py.detach(|| submissions::noise(&self.inner, variance, &mut x))
             .map_err(raise_at_server)
     }
+}
+
+/// Joins what the servers sent a client of a result that they do not know. Writes it to the
+/// beginning of `out`, and returns its length; None if the parts are not of one result.
+#[pyfunction]
+pub fn unseal(
+    py: Python<'_>,
+    protocol: &str,
+    parts: Vec<Words>,
+    out: Words,
+) -> PyResult<Option<usize>> {
+    let read: Vec<_> = parts.iter().map(Words::addresses).collect();
+    let mut out = [out];
+    let mut out = Words::outputs(&mut out, &read)?;
+    let parts: Vec<&[u64]> = parts.iter().map(Words::words).collect();
+    py.detach(|| submissions::unseal(protocol, &parts, out[0]))
+        .map_err(raise_at_client)
 }
 
 /// Trained numbers, in the memory of their training.

@@ -61,6 +61,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<intake::Task>()?;
     module.add_class::<intake::Content>()?;
     module.add_function(wrap_pyfunction!(intake::measured, module)?)?;
+    module.add_function(wrap_pyfunction!(intake::unseal, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(session::protocols, module)?)?;
     module.add_function(wrap_pyfunction!(session::sources, module)?)?;

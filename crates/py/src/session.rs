@@ -97,6 +97,17 @@ impl Session {
         Ok(PyBytes::new(py, &bytes.map_err(|error| self.raise(error))?))
     }
 
+    /// Returns 16 random bytes that every party knows from now on, and none knew before: the XOR of
+    /// what each has just drawn.
+    fn public_coin<'py>(&self, py: Python<'py>, mine: [u8; 16]) -> PyResult<Bound<'py, PyBytes>> {
+        let words = u128::from_le_bytes(mine);
+        let words = [words as u64, (words >> 64) as u64];
+        let coin = py
+            .detach(|| self.inner.public_coin(words))
+            .map_err(|error| self.raise(error))?;
+        Ok(PyBytes::new(py, coin.map(u64::to_le_bytes).as_flattened()))
+    }
+
     /// Exchanges public bytes between all parties in one round; returns those of each party. These
     /// messages also begin the comparison of all public values noted before.
     fn gather<'py>(&self, py: Python<'py>, payload: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
@@ -278,8 +289,8 @@ pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> P
 }
 
 /// A protocol: name, summary, usual number of parties, whether it consumes correlations, whether it
-/// keeps secrets, whether it serves federations.
-type ProtocolRow = (&'static str, &'static str, usize, bool, bool, bool);
+/// keeps secrets, whether it serves federations, whether it has a checked mode.
+type ProtocolRow = (&'static str, &'static str, usize, bool, bool, bool, bool);
 
 /// A source: name, title, summary, what it needs, what it transfers.
 type SourceRow = (
@@ -301,7 +312,8 @@ pub fn protocols() -> Vec<ProtocolRow> {
             it.usual_parties,
             it.consumes,
             it.secret,
-            it.serves,
+            it.serves.is_some(),
+            it.checks,
         )
     })
     .collect()

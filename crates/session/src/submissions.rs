@@ -4,14 +4,13 @@ use crate::Session;
 use kernels::stream::Key;
 use mpc::client_update::Outgoing;
 use mpc::replicated::submissions;
-use mpc::submission::{self, Component, Summed, Vector, in_common};
+use mpc::submission::{self, Component, Summed, in_common};
 use mpc::width::Width;
 use mpc::{Error, Federated, Parts, PartsMut, Protocol, Result};
 use net::intake::round::{Add, Gathered, Submission};
 use net::intake::statement::{PIECES, Piece};
 use net::intake::ticket::Tickets;
 use net::intake::{HELD, REST};
-use std::collections::BTreeMap;
 
 /// Submissions that one server has whole when it ends a round.
 pub struct Submissions {
@@ -74,8 +73,9 @@ impl Submissions {
                 "vectors were added up as they came; only their sum is here",
             ));
         }
-        let vectors = self.take();
-        session.work(|protocol| taking(protocol)?.vectors(vectors, n, out, last))
+        let clients = self.clients();
+        let components = self.take();
+        session.work(|protocol| taking(protocol)?.vectors(&clients, components, n, out, last))
     }
 
     /// Takes the submissions and writes the sharing of their sum; `width` says how it lies in
@@ -86,8 +86,14 @@ impl Submissions {
     pub fn sum(&mut self, session: &Session, width: Width, out: PartsMut) -> Result<()> {
         self.expect(session, out, self.numbers)?;
         let clients = self.clients();
-        let components = self.take_sums();
-        session.work(|protocol| taking(protocol)?.sum(&clients, components?, width, out))
+        session.work(|protocol| {
+            let protocol = taking(protocol)?;
+            let components = match protocol.takes_sums() {
+                true => self.take_sums()?,
+                false => self.take().into_iter().map(Summed::Each).collect(),
+            };
+            protocol.sum(&clients, components, width, out)
+        })
     }
 
     fn check(&self, session: &Session) -> Result<()> {
@@ -121,25 +127,38 @@ impl Submissions {
             .into_iter()
             .map(|piece| {
                 let Some(at) = HELD[self.server].iter().position(|held| *held == piece) else {
-                    return Ok(Summed::Promised);
+                    return Ok(Summed::PromisedSum);
                 };
                 if piece == REST {
                     let none = || Error::misuse("this round's vectors were not added up");
-                    return sum.take().map(Summed::Words).ok_or_else(none);
+                    return sum.take().map(Summed::Sum).ok_or_else(none);
                 }
                 let held = whole.values().map(|submission| &submission.pieces[at]);
-                Ok(Summed::Seeds(held.map(seed).collect()))
+                Ok(Summed::Each(Component::Seeds(held.map(seed).collect())))
             })
             .collect()
     }
 
-    fn take(&mut self) -> Vec<Vector> {
-        let server = self.server;
-        std::mem::take(&mut self.gathered)
-            .whole
-            .into_iter()
-            .map(|(client, submission)| vector(server, client, submission))
-            .collect()
+    /// Takes this server's components of all vectors.
+    fn take(&mut self) -> Vec<Component> {
+        let whole = std::mem::take(&mut self.gathered).whole;
+        let mut whole: Vec<Submission> = whole.into_values().collect();
+        let component = |piece: usize| {
+            let Some(at) = HELD[self.server].iter().position(|held| *held == piece) else {
+                let promised = whole
+                    .iter()
+                    .map(|submission| submission.statement.pieces[piece]);
+                return Component::Promised(promised.collect());
+            };
+            let held = whole
+                .iter_mut()
+                .map(|submission| &mut submission.pieces[at]);
+            match piece {
+                REST => Component::Pieces(held.map(std::mem::take).collect()),
+                _ => Component::Seeds(held.map(|piece| seed(piece)).collect()),
+            }
+        };
+        pieces_of(self.server).map(component).into()
     }
 }
 
@@ -152,27 +171,9 @@ fn seed(piece: &Piece) -> Key {
     Key::from_words([piece.words[0], piece.words[1]])
 }
 
-fn vector(server: usize, client: usize, submission: Submission) -> Vector {
-    let commitments = submission.statement.pieces;
-    let mut held: BTreeMap<usize, Piece> = HELD[server]
-        .iter()
-        .copied()
-        .zip(submission.pieces)
-        .collect();
-    let components = pieces_of(server).map(|piece| match held.remove(&piece) {
-        None => Component::Promised(commitments[piece]),
-        Some(held) if piece == REST => Component::Words(held),
-        Some(held) => Component::Seed(seed(&held)),
-    });
-    Vector {
-        client,
-        components: components.into(),
-    }
-}
-
 fn taking(protocol: &mut dyn Protocol) -> Result<&mut dyn Federated> {
     let none = || {
-        let serving = mpc::PROTOCOLS.iter().filter(|known| known.serves);
+        let serving = mpc::PROTOCOLS.iter().filter(|known| known.serves.is_some());
         let names: Vec<_> = serving.map(|known| format!("{:?}", known.name)).collect();
         let names = names.join(" or ");
         Error::misuse(format!("this protocol serves no federation; use {names}"))
@@ -189,20 +190,54 @@ pub fn confirm(session: &Session) -> Result<()> {
     session.work(|protocol| submission::confirm(protocol.channel()))
 }
 
-/// Writes what this party sends clients of a result that no party may see, see [`Federated::seal`].
-/// Returns whether it sends anything.
+/// Returns whether the server that keeps rests may add them up as they come.
 ///
 /// # Errors
-/// `Misuse` for a protocol that does not support this, or arrays of other numbers and lengths.
-pub fn seal(session: &Session, x: Parts, out: PartsMut) -> Result<bool> {
-    let is_right = x.len() == session.parts() && out.len() == 1;
-    if !is_right || x.iter().any(|part| part.len() != out[0].len()) {
+/// `Misuse` for a protocol that takes no vectors from clients.
+pub fn takes_sums(session: &Session) -> Result<bool> {
+    session.work(|protocol| Ok(taking(protocol)?.takes_sums()))
+}
+
+/// Returns the number of words that this party sends clients of a result of n words.
+///
+/// # Errors
+/// `Misuse` for a protocol that does not support this.
+pub fn sealed(session: &Session, n: usize) -> Result<usize> {
+    session.work(|protocol| Ok(taking(protocol)?.sealed(n)))
+}
+
+/// Writes what this party sends clients of a result that no party may see, see [`Federated::seal`].
+///
+/// # Errors
+/// `Misuse` for a protocol that does not support this, or arrays of other numbers and lengths;
+/// otherwise as [`Federated::seal`].
+pub fn seal(session: &Session, x: Parts, out: &mut [u64]) -> Result<()> {
+    let n = x.first().map_or(0, |part| part.len());
+    let is_right = x.len() == session.parts() && x.iter().all(|part| part.len() == n);
+    if !is_right || out.len() != sealed(session, n)? {
         return Err(Error::misuse(format!(
-            "sealing needs {} components and one output, all of the same length",
+            "sealing needs {} components of the same length, and an output for what is sent",
             session.parts()
         )));
     }
-    session.work(|protocol| taking(protocol)?.seal(x, out[0]))
+    session.work(|protocol| taking(protocol)?.seal(x, out))
+}
+
+/// Joins what the servers of a federation sent a client of a result that they do not know. Writes it
+/// to the beginning of `out`, which is as long as the longest part. Returns its length, or `None` if
+/// the parts are not of one result.
+///
+/// # Errors
+/// `Misuse` for a protocol that serves no federation; otherwise as [`submission::Unseal`].
+pub fn unseal(protocol: &str, parts: &[&[u64]], out: &mut [u64]) -> Result<Option<usize>> {
+    let mut known = mpc::PROTOCOLS.iter().filter(|known| known.name == protocol);
+    let unseal = known.next().and_then(|known| known.serves);
+    let unseal = unseal
+        .ok_or_else(|| Error::misuse(format!("protocol {protocol:?} serves no federation")))?;
+    if parts.iter().any(|part| part.len() > out.len()) {
+        return Err(Error::misuse("the output is shorter than a part"));
+    }
+    unseal(parts, out)
 }
 
 /// Adds noise that no party knows, see [`Federated::noise`].

@@ -43,7 +43,8 @@ coin's 128 bits by AES in counter mode. No secrecy rests on them.
 
 **The coin is unknown to everyone until vectors are fixed,** even to a client that colludes with a
 server. Each server draws 128 bits from its operating system for every check, and the coin is their
-XOR (``public_coin``). No key that servers had before enters it. A server draws its bits after it
+XOR (``public_coin``). If a server may deviate, all first commit to their bits, so that none can
+choose the coin. No key that servers had before enters it. A server draws its bits after it
 has seen both other servers' lists of the clients whose vectors they hold (``submissions.agree``).
 It also draws them after it has received what another server passes on (``taken``) and has checked
 that against the client's commitment. If a server submits a vector itself, it draws them after that
@@ -178,7 +179,7 @@ def _demands(vectors: SecretTensor, weights: SecretTensor) -> torch.Tensor:
     All are at least 0 if all its products are small and its weight is from 0 to 1. The coin's
     round.
     """
-    coin = public_coin(COIN)
+    coin = public_coin()
     products = vectors.like(bilinear.ring_projections(vectors._parts, coin), WHOLE, torch.int64)
     words = _as_integers(weights).unsqueeze(1)
     # Beyond the interval one of the two differences is negative, even if the other one wraps

@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-from tacit.errors import DeviationError
 from tacit.sessions import session
 
 #: ATen's operators that draw random numbers. All others draw by these.
@@ -133,26 +132,22 @@ def _diverted(form: torch._ops.OpOverload) -> Callable[..., Any]:
     return draw
 
 
-def public_coin(size: int) -> bytes:
-    """Returns ``size`` random bytes that every party knows, and no party knew before. One round.
+def public_coin() -> bytes:
+    """Returns 16 random bytes that every party knows, and no party knew before.
 
     Each party draws as many bytes from its operating system at this moment and sends them to all
     others. The coin is the XOR of all parties' bytes. So it is uniform as long as one party draws
     well. An observer who knows everything that one party knew before, including the parties' common
-    key, knows nothing of the coin. (A party that deviates may wait for the others' bytes and then
-    choose the coin.)
+    key, knows nothing of the coin. One round.
+
+    A party that deviates could wait for the others' bytes and then choose the coin. So under
+    ``"replicated-malicious"`` each party first sends a hash of its bytes, and in the end one of the
+    coin: three rounds.
 
     Raises:
         PeerError: a party failed, or sent something else.
     """
-    coin = 0
-    for party, drawn in enumerate(session().told_by_all(os.urandom(size))):
-        if len(drawn) != size:
-            raise DeviationError.of(
-                party, "sent a part of a coin that has the wrong length", session().member
-            )
-        coin ^= int.from_bytes(drawn, "little")
-    return coin.to_bytes(size, "little")
+    return session().core.public_coin(os.urandom(16))
 
 
 @contextmanager
@@ -175,7 +170,7 @@ def public_random() -> Iterator[int]:
         MisuseError: there is no session.
         PeerError: a party failed, or sent something else.
     """
-    coin = int.from_bytes(public_coin(COIN), "little")
+    coin = int.from_bytes(public_coin()[:COIN], "little")
     generator = _generator()
     state = generator.get_state()
     generator.manual_seed(coin)

@@ -51,7 +51,7 @@ use crate::{
     Name, Next, Operand, Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Rehearsal,
     Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
 };
-use kernels::stream::{Key, Stream};
+use kernels::stream::{Key, Stream, random_key};
 use net::{Channel, Reading};
 use products::Masked;
 use rehearsal::Rehearsed;
@@ -113,7 +113,7 @@ impl Additive {
         channel.begin("agree on keys");
         let stream = |key: Option<Key>| key.map(|key| Stream::new(&key, "additive: pair"));
         let pairs = keys::pairs(&mut channel)?.into_iter().map(stream).collect();
-        let common = keys::common(&mut channel)?;
+        let common = keys::common(&mut channel, random_key()?)?;
         Ok(Self(Baton::alone(Party {
             channel,
             supply,
@@ -370,7 +370,7 @@ impl Protocol for Additive {
 
     fn toss(&mut self) -> Result<()> {
         self.channel.begin("toss coins");
-        let key = keys::common(&mut self.channel)?;
+        let key = keys::common(&mut self.channel, random_key()?)?;
         self.tossed = Some(Stream::new(&key, "additive: coins that were tossed"));
         Ok(())
     }

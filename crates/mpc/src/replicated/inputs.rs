@@ -169,17 +169,38 @@ pub(super) const HASH: usize = 4;
 
 /// Returns the hash of a component that is opened.
 fn hash(component: &[u64]) -> [u64; HASH] {
-    let mut hasher = blake3::Hasher::new_derive_key("tacit component that is opened, version 1");
-    for words in component.chunks(1 << 10) {
-        let mut bytes = [0; 8 << 10];
-        for (word, bytes) in words.iter().zip(bytes.chunks_exact_mut(8)) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        hasher.update(&bytes[..8 * words.len()]);
+    let mut hashing = Hashing::new("tacit component that is opened, version 1");
+    hashing.update(component);
+    hashing.end()
+}
+
+/// A hash of a component that is computed over words as they come.
+pub(super) struct Hashing(blake3::Hasher);
+
+impl Hashing {
+    /// Begins a hash. No two uses have the same context.
+    pub fn new(context: &str) -> Self {
+        Self(blake3::Hasher::new_derive_key(context))
     }
-    let hash = hasher.finalize();
-    let words = net::bytes::to_words(hash.as_bytes());
-    words.try_into().expect("a hash of 32 bytes")
+
+    /// Adds the next words.
+    pub fn update(&mut self, words: &[u64]) {
+        // BLAKE3 is fastest from 16 KiB on.
+        for words in words.chunks(2 << 10) {
+            let mut bytes = [0; 16 << 10];
+            for (word, bytes) in words.iter().zip(bytes.chunks_exact_mut(8)) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+            self.0.update(&bytes[..8 * words.len()]);
+        }
+    }
+
+    /// Returns the hash.
+    pub fn end(&self) -> [u64; HASH] {
+        let hash = self.0.finalize();
+        let words = net::bytes::to_words(hash.as_bytes());
+        words.try_into().expect("a hash of 32 bytes")
+    }
 }
 
 /// Fills a slice with masks, on all threads.

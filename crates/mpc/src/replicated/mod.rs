@@ -35,10 +35,12 @@ mod inputs;
 mod leaves;
 pub mod lies;
 mod noise;
+mod passed_on;
 mod products;
 mod proven;
 mod rectify;
 mod roles;
+pub(crate) mod sealing;
 mod sign;
 pub mod submissions;
 mod truncation;
@@ -49,7 +51,7 @@ use crate::{
     Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
     Trust, Verification, keys, steps,
 };
-use kernels::stream::{Key, Stream};
+use kernels::stream::{Key, Stream, random_key};
 use kernels::third::Thirds;
 use net::Channel;
 use proven::verification::Verifying;
@@ -139,10 +141,10 @@ impl Replicated {
         threat_model("of replicated sharing", channel.parties(), !proves)?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
         channel.begin("agree on keys");
-        let pairs = keys::pairs(&mut channel)?;
+        let pairs = pair_keys(&mut channel, proves)?;
         let key = |peer: usize| pairs[peer].clone().expect("a key with each other party");
         let pair = |peer: usize| Stream::new(&key(peer), "replicated: pair");
-        let common = common_key(&mut channel, proves)?;
+        let common = common_key(&mut channel, random_key()?, proves)?;
         let thirds = match thirds {
             Some(thirds) => thirds_of_all(&mut channel, thirds)?,
             None => Thirds::of_word(0),
@@ -224,15 +226,26 @@ impl Fibered for Replicated {
     }
 }
 
-/// Agrees on a key that all parties know. If they prove what they send, none of them can choose it.
-fn common_key(channel: &mut Channel, proves: bool) -> Result<Key> {
+/// Agrees on a key with each other party, by party. If they prove what they send, none can choose
+/// one.
+fn pair_keys(channel: &mut Channel, proves: bool) -> Result<Vec<Option<Key>>> {
     if !proves {
-        return keys::common(channel);
+        return keys::pairs(channel);
     }
-    keys::tossed(channel)?.ok_or_else(|| {
-        let step = channel.step().to_owned();
-        channel.cheated(&step, "")
-    })
+    keys::tossed_pairs(channel)?.ok_or_else(|| cheated(channel))
+}
+
+/// Agrees on a key that all parties know. If they prove what they send, none of them can choose it.
+fn common_key(channel: &mut Channel, mine: Key, proves: bool) -> Result<Key> {
+    if !proves {
+        return keys::common(channel, mine);
+    }
+    keys::tossed(channel, mine)?.ok_or_else(|| cheated(channel))
+}
+
+fn cheated(channel: &mut Channel) -> Error {
+    let step = channel.step().to_owned();
+    channel.cheated(&step, "")
 }
 
 /// Finds out which thirds all parties can evaluate.
@@ -429,9 +442,15 @@ impl Protocol for Replicated {
     fn toss(&mut self) -> Result<()> {
         self.channel.begin("toss coins");
         let proves = self.verifying.is_some();
-        let key = common_key(&mut self.channel, proves)?;
+        let key = common_key(&mut self.channel, random_key()?, proves)?;
         self.tossed = Some(Stream::new(&key, "replicated: coins that were tossed"));
         Ok(())
+    }
+
+    fn public_coin(&mut self, mine: Key) -> Result<Key> {
+        self.channel.begin_comparing("public coin");
+        let proves = self.verifying.is_some();
+        common_key(&mut self.channel, mine, proves)
     }
 
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
@@ -465,9 +484,6 @@ impl Protocol for Replicated {
     }
 
     fn federated(&mut self) -> Option<&mut dyn Federated> {
-        if self.verifying.is_some() {
-            return None;
-        }
         Some(self)
     }
 }

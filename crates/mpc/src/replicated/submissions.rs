@@ -11,16 +11,18 @@
 //! | x2 | PRG(b) | 1 and 2 | as a seed from the client |
 //!
 //! The client also gives every party a signed commitment to each of the three components
-//! (crates/net, `intake::statement`). Party 0 checks what party 1 passes on against the commitment.
-//! If only the sum is needed, party 1 passes on the sum of the rests, for which there is no
-//! commitment. It adds up the rests as they arrive. The other parties expand and add seeds block by
-//! block. So no party's memory grows with the number of clients.
+//! (crates/net, `intake::statement`). Party 0 checks what party 1 passes on against the commitment
+//! ([`super::passed_on`]). If only the sum is needed, and parties are assumed to follow the protocol,
+//! party 1 passes on the sum of the rests, for which there is no commitment. It adds up the rests as
+//! they arrive. The other parties expand and add seeds block by block. So no party's memory grows
+//! with the number of clients. If parties prove what they send, party 1 keeps the rests until it
+//! passes them on.
 //!
 //! If the sum over all clients fits, numbers may be packed two to a word ([`crate::width`]). All of
 //! the above then holds modulo 2^32, and the sum is shared modulo 2^64 as a multiple of 2^32.
 //!
-//! **Tickets.** When the parties compare their lists of clients, party 1 has already added a vector
-//! to the sum and cannot remove it. So party 1 accepts a vector only if both other parties have
+//! **Tickets.** When the parties compare their lists of clients, party 1 may have added a vector to
+//! the sum already and cannot remove it. So party 1 accepts a vector only if both other parties have
 //! confirmed that they hold their part of the same signed statement. The confirmation is a hash
 //! under a key that they share with party 1 (crates/net, `intake::ticket`). The keys are 256 bits
 //! of the streams of k01 and k12. They are new in each round and are used for nothing else.
@@ -29,9 +31,29 @@
 //! and servers with the same signed statement hold the same pieces. So a client that deviates
 //! chooses its x and nothing else.
 //!
+//! **A malicious party, with any clients.** The parties must hold the same components of the same
+//! clients, or end before anything is opened. Let two parties be honest.
+//!
+//! - *Clients and statements.* Each party tells both others which statements it has
+//!   ([`crate::submission::in_common`]). An honest party keeps a client only if the other honest
+//!   party has the same statement, bit by bit. What each kept is a public value, which the two compare
+//!   between themselves by a collision-resistant digest before anything is proven or opened. So they
+//!   sum the same clients, with the same commitments. A party that tells the two different lists ends
+//!   the round. One that denies having a client leaves it out, as a broken connection would.
+//! - *Components.* An honest party took a seed or a rest from the client only if it fits the
+//!   commitment, and takes a rest from party 1 only if it does. So where two honest parties hold a
+//!   component, it is the same, unless the client knows a collision of BLAKE3. All that follows is
+//!   computed from what both had, as [`super::proven`] demands.
+//! - *Inputs.* So a corrupt party has no choice but which of the clients take part. Nobody can be in
+//!   the place of a client: a statement is signed, and names the federation and the round.
+//! - *Tickets.* A corrupt party can give tickets for what it lacks, or refuse them, or, as party 1,
+//!   take vectors without any. What counts is decided by the lists alone, so such a client is left
+//!   out. It cannot give a ticket in the name of the other honest party, whose key it lacks.
+//!
 //! **Rounds and bits:** one round, from party 1 to party 0. Vectors cost 64 bits per element and
-//! 256 per vector. A sum costs 64 bits per element of the sum. Sealing results for clients costs no
-//! rounds and no bits.
+//! 256 per vector, and so does a sum whose vectors are passed on; with two numbers to a word, half of
+//! it. A sum that is passed on costs 64 bits per element. For results for clients see
+//! [`super::sealing`].
 //!
 //! **Symbols.** PRG(s): AES-128 in counter mode under a key derived from s with the component's
 //! label. A seed serves one vector.
@@ -45,13 +67,13 @@
 //! a function of the statement, which all parties see, and of a key that says nothing about any
 //! other word of its stream.
 
-use super::{PairMut, Party, Replicated, pair, pair_mut};
+use super::{PairMut, Party, Replicated, pair_mut};
 use crate::blocks;
-use crate::submission::{Component, Federated, Secret, Summed, Vector};
+use crate::submission::{Component, Federated, Secret, Summed};
 use crate::width::Width;
-use crate::{Parts, PartsMut, Result};
+use crate::{Error, Parts, PartsMut, Result};
 use kernels::stream::{Key, Reserved, Stream, random_key};
-use net::intake::statement::{Piece, SALT, Salt};
+use net::intake::statement::{Piece, Salt};
 
 /// Label of a seed's stream, by component.
 const LABELS: [&str; 3] = [
@@ -130,53 +152,39 @@ fn expand(seed: &Key, component: usize, n: usize) -> Reserved {
 }
 
 impl Federated for Replicated {
+    fn takes_sums(&self) -> bool {
+        self.verifying.is_none()
+    }
+
     fn vectors(
         &mut self,
-        vectors: Vec<Vector>,
+        clients: &[usize],
+        components: Vec<Component>,
         n: usize,
         out: PartsMut,
         last: PartsMut,
     ) -> Result<()> {
-        let clients = vectors.iter().map(|vector| vector.client);
         self.begin_submissions("take vectors", clients, n);
-        let salts = self.pass_on_salts(&vectors)?;
-        // The next round's vectors can reuse the memory of those that are passed on.
-        let components = vectors.iter().flat_map(|vector| &vector.components);
-        let passed_on = components.filter(|component| matches!(component, Component::Words(_)));
-        self.channel.keep_memory(passed_on.count() * (n + 1));
-        let [first, second] = pair_mut(out).map(|out| out.chunks_exact_mut(n));
-        let [first_last, second_last] = pair_mut(last).map(|last| last.iter_mut());
-        let rows = (first.zip(first_last)).zip(second.zip(second_last));
-        for ((vector, (first, second)), salt) in vectors.into_iter().zip(rows).zip(salts) {
-            let Vector { client, components } = vector;
-            for ((place, component), (out, last)) in
-                components.into_iter().enumerate().zip([first, second])
-            {
-                match component {
-                    Component::Seed(seed) => {
-                        fill(&self.of_component(&seed, place, n + 1), out, last);
+        let (out, last) = (pair_mut(out), pair_mut(last));
+        for (place, (component, (out, last))) in components
+            .into_iter()
+            .zip(out.into_iter().zip(last))
+            .enumerate()
+        {
+            match component {
+                Component::Seeds(seeds) => {
+                    let rows = out.chunks_exact_mut(n).zip(last);
+                    for (seed, (out, last)) in seeds.iter().zip(rows) {
+                        fill(&self.of_component(seed, place, n + 1), out, last);
                     }
-                    Component::Words(piece) => {
-                        copy(&piece.words, out, last);
-                        let before = self.before();
-                        self.channel.send(before, piece.words)?;
-                    }
-                    Component::Promised(commitment) => {
-                        let after = self.after();
-                        let words = self.channel.receive(after, n + 1)?;
-                        let passed_on = Piece { salt, words };
-                        if passed_on.commitment() != commitment {
-                            return Err(self.channel.accuse(
-                                after,
-                                format!(
-                                    "the vector that it passed on for client {client} is not \
-                                         the one that the client signed"
-                                ),
-                            ));
-                        }
-                        copy(&passed_on.words, out, last);
-                        self.channel.give_back(passed_on.words);
-                    }
+                }
+                Component::Pieces(pieces) => self.pass_on(pieces, n + 1, |at, words| {
+                    copy(words, 0, &mut out[at * n..][..n], &mut last[at]);
+                })?,
+                Component::Promised(commitments) => {
+                    self.passed_on(clients, &commitments, n + 1, |at, begin, words| {
+                        copy(words, begin, &mut out[at * n..][..n], &mut last[at]);
+                    })?;
                 }
             }
         }
@@ -192,30 +200,16 @@ impl Federated for Replicated {
     ) -> Result<()> {
         let n = out[0].len();
         let words = width.words(n);
-        self.begin_submissions("take the sum of vectors", clients.iter().copied(), n);
+        self.begin_submissions("take the sum of vectors", clients, n);
         let out: PairMut = pair_mut(out);
         for (place, (component, out)) in components.into_iter().zip(out).enumerate() {
-            match component {
-                Summed::Seeds(seeds) => {
-                    let of_component = |seed| self.of_component(seed, place, words);
-                    let streams: Vec<Reserved> = seeds.iter().map(of_component).collect();
-                    if width == Width::Whole {
-                        add_up(&streams, width, out);
-                    } else {
-                        let mut sum = vec![0; words];
-                        add_up(&streams, width, &mut sum);
-                        width.widen(&sum, out);
-                    }
-                }
-                Summed::Words(sum) => {
-                    width.widen(&sum, out);
-                    let before = self.before();
-                    self.channel.send(before, sum)?;
-                }
-                Summed::Promised => {
-                    let after = self.after();
-                    width.widen(&self.channel.receive(after, words)?, out);
-                }
+            if width == Width::Whole {
+                self.summed(component, place, clients, width, out)?;
+            } else {
+                let mut sum = self.channel.memory(words);
+                self.summed(component, place, clients, width, &mut sum)?;
+                width.widen(&sum, out);
+                self.channel.give_back(sum);
             }
         }
         Ok(())
@@ -233,33 +227,12 @@ impl Federated for Replicated {
         })
     }
 
-    /// Seals x: party 0 outputs x0 + x1 + r and party 1 outputs x2 − r, with r from k01. Both are
-    /// uniform, except that they add up to x.
-    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<bool> {
-        let [first, second] = pair(x);
-        self.channel.begin_of("seal", out.len(), &[]);
-        let party = self.channel.party();
-        let masks = match party {
-            0 => self.next.reserve(out.len()),
-            1 => self.previous.reserve(out.len()),
-            _ => return Ok(false),
-        };
-        blocks::for_each(
-            [out],
-            [first, second],
-            #[inline(always)]
-            |offset, [out], [first, second]| {
-                masks.fill(offset, out);
-                for i in 0..out.len() {
-                    out[i] = if party == 0 {
-                        first[i].wrapping_add(second[i]).wrapping_add(out[i])
-                    } else {
-                        second[i].wrapping_sub(out[i])
-                    };
-                }
-            },
-        );
-        Ok(true)
+    fn sealed(&self, n: usize) -> usize {
+        self.sealed_words(n)
+    }
+
+    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<()> {
+        self.seal_all(x, out)
     }
 
     fn noise(&mut self, variance: u64, x: PartsMut) -> Result<()> {
@@ -269,38 +242,55 @@ impl Federated for Replicated {
 
 impl Replicated {
     /// Begins a step in which all parties take the vectors of the same clients.
-    fn begin_submissions(&mut self, what: &str, clients: impl Iterator<Item = usize>, n: usize) {
-        let clients: Vec<u64> = clients.map(|client| client as u64).collect();
+    fn begin_submissions(&mut self, what: &str, clients: &[usize], n: usize) {
+        let clients: Vec<u64> = clients.iter().map(|client| *client as u64).collect();
         self.channel.begin_of(what, n, &clients);
     }
 
-    /// Passes on the salts of the vectors that are passed on, one per vector. Returns them at the
-    /// party that sends them and at the party that receives them.
-    fn pass_on_salts(&mut self, vectors: &[Vector]) -> Result<Vec<[u64; SALT]>> {
-        let of = |vector: &Vector| {
-            let mut components = vector.components.iter();
-            components.find_map(|component| match component {
-                Component::Words(piece) => Some(piece.salt),
-                _ => None,
-            })
-        };
-        let held: Vec<[u64; SALT]> = vectors.iter().filter_map(of).collect();
-        let is_promised = |component: &Component| matches!(component, Component::Promised(_));
-        let awaits = vectors.iter().flat_map(|vector| &vector.components);
-        if awaits.clone().any(is_promised) {
-            let after = self.after();
-            let salts = self.channel.receive(after, SALT * vectors.len())?;
-            return Ok(salts
-                .chunks_exact(SALT)
-                .map(|salt| std::array::from_fn(|at| salt[at]))
-                .collect());
+    /// Writes a component of the sum, as it lies in words of vectors.
+    fn summed(
+        &mut self,
+        component: Summed,
+        place: usize,
+        clients: &[usize],
+        width: Width,
+        out: &mut [u64],
+    ) -> Result<()> {
+        let words = out.len();
+        if clients.is_empty() {
+            out.fill(0);
         }
-        if held.is_empty() {
-            return Ok(vec![[0; SALT]; vectors.len()]);
+        match component {
+            Summed::Each(Component::Seeds(seeds)) => {
+                let of_component = |seed| self.of_component(seed, place, words);
+                let streams: Vec<Reserved> = seeds.iter().map(of_component).collect();
+                add_up(&streams, width, out);
+                Ok(())
+            }
+            Summed::Each(Component::Pieces(pieces)) => {
+                self.pass_on(pieces, words, |at, words| add(width, at, out, words))
+            }
+            Summed::Each(Component::Promised(commitments)) => {
+                self.passed_on(clients, &commitments, words, |at, begin, words| {
+                    add(width, at, &mut out[begin..][..words.len()], words);
+                })
+            }
+            _ if !self.takes_sums() => Err(Error::misuse(
+                "under this protocol a server passes on each vector, and not their sum",
+            )),
+            Summed::Sum(sum) => {
+                out.copy_from_slice(&sum);
+                let before = self.before();
+                self.channel.send(before, sum)
+            }
+            Summed::PromisedSum => {
+                let after = self.after();
+                let sum = self.channel.receive(after, words)?;
+                out.copy_from_slice(&sum);
+                self.channel.give_back(sum);
+                Ok(())
+            }
         }
-        let before = self.before();
-        self.channel.send(before, held.as_flattened().to_vec())?;
-        Ok(held)
     }
 
     fn of_component(&self, seed: &Key, place: usize, n: usize) -> Reserved {
@@ -324,12 +314,21 @@ fn fill(stream: &Reserved, out: &mut [u64], last: &mut u64) {
     );
 }
 
-fn copy(words: &[u64], out: &mut [u64], last: &mut u64) {
-    let (vector, [word]) = words.split_at(out.len()) else {
-        unreachable!("one word more than a vector has")
-    };
-    out.copy_from_slice(vector);
-    *last = *word;
+/// Copies words that begin at a place of a vector, or of the word after it.
+fn copy(words: &[u64], begin: usize, out: &mut [u64], last: &mut u64) {
+    let (vector, after) = words.split_at(words.len().min(out.len() - begin));
+    out[begin..][..vector.len()].copy_from_slice(vector);
+    if let [word] = after {
+        *last = *word;
+    }
+}
+
+/// Adds the words of a vector to the sum, which the first one begins.
+fn add(width: Width, at: usize, sum: &mut [u64], words: &[u64]) {
+    match at {
+        0 => sum.copy_from_slice(words),
+        _ => width.add(sum, words),
+    }
 }
 
 /// Adds up the expansions of seeds, block by block, so that the sum is written once.

@@ -1,5 +1,6 @@
 //! One of three parties cheats: whatever it sends, the two others get the right result or stop.
 
+mod federation;
 mod liars;
 mod parties;
 mod programs;

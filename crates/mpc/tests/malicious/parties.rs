@@ -30,26 +30,32 @@ pub struct Found {
 /// Opens a party, and may change it.
 pub type Prepare<'a> = &'a (dyn Fn(&mut Replicated) + Sync);
 
+/// What a party does.
+pub type Work<'a> = &'a (dyn Fn(&mut Replicated) -> Result<Vec<u64>> + Sync);
+
 /// Runs a program.
 pub fn run(program: &Program, n: usize, change: Change, prepare: Prepare) -> Vec<Found> {
+    let work = |p: &mut Replicated| {
+        prepare(p);
+        (program.work)(p, n)
+    };
+    run_work(&work, change)
+}
+
+/// Runs what all parties do.
+pub fn run_work(work: Work, change: Change) -> Vec<Found> {
     let meshes = net::in_process::mesh(3, Duration::from_secs(20));
     std::thread::scope(|scope| {
         let threads: Vec<_> = meshes
             .into_iter()
-            .map(|mesh| scope.spawn(|| run_one(mesh, program, n, change, prepare)))
+            .map(|mesh| scope.spawn(|| run_one(mesh, work, change)))
             .collect();
         let found = threads.into_iter().map(|thread| thread.join());
         found.map(|found| found.expect("no panic")).collect()
     })
 }
 
-fn run_one(
-    mesh: net::Mesh,
-    program: &Program,
-    n: usize,
-    change: Change,
-    prepare: Prepare,
-) -> Found {
+fn run_one(mesh: net::Mesh, work: Work, change: Change) -> Found {
     // The tap lives as long as the channel, and so must what it uses.
     let asked: Arc<Mutex<Vec<Message>>> = Arc::default();
     let heard = Arc::clone(&asked);
@@ -82,8 +88,7 @@ fn run_one(
         });
         let run = || {
             let mut p = Replicated::malicious(channel)?;
-            prepare(&mut p);
-            let result = (program.work)(&mut p, n)?;
+            let result = work(&mut p)?;
             p.verify()?;
             p.channel().close()?;
             mesh.close()?;

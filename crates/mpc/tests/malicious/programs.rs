@@ -1,6 +1,8 @@
 //! Small programs, one for each operation. Each opens its result to all parties.
 
+use crate::federation;
 use kernels::convolution::Convolution;
+use mpc::width::Width;
 use mpc::{
     Addend, Affine, Bilinear, Bits, Compared, Fiber, Join, Operand, PartsMut, Protocol, Recipient,
     Result, Shift, Term,
@@ -47,7 +49,7 @@ const fn rounding(
 pub const SHIFT: u32 = 7;
 
 /// A sharing of words.
-type Shared = Vec<Vec<u64>>;
+pub type Shared = Vec<Vec<u64>>;
 
 const fn opening(openings: usize, program: Program) -> Program {
     Program {
@@ -57,7 +59,15 @@ const fn opening(openings: usize, program: Program) -> Program {
 }
 
 /// All programs.
-pub const PROGRAMS: [Program; 22] = [
+pub const PROGRAMS: [Program; 24] = [
+    exact("sum of clients' vectors", |p, n| {
+        let x = federation::sum(p, &federation::pieces(n, Width::Half), n, Width::Half)?;
+        opened(p, &x)
+    }),
+    exact("clients' vectors", |p, n| {
+        let x = federation::vectors(p, &federation::pieces(n + 1, Width::Whole), n)?;
+        opened(p, &x)
+    }),
     exact("share", |p, n| {
         let x = shared(p, n)?;
         opened(p, &x)
@@ -259,7 +269,7 @@ fn bits(p: &mut dyn Protocol, n: usize, width: usize) -> Result<Bits> {
     p.share_bits(2, mine, width, n)
 }
 
-fn product(
+pub fn product(
     p: &mut dyn Protocol,
     x: &Shared,
     y: &Shared,
@@ -313,7 +323,7 @@ fn affine(
     opened(p, &z)
 }
 
-fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {
+pub fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {
     Ok(p.reveal(&parts(x), Recipient::All)?
         .expect("all receive it"))
 }
@@ -322,14 +332,14 @@ fn opened_bits(p: &mut dyn Protocol, x: &Bits) -> Result<Vec<u64>> {
     Ok(p.reveal_bits(x, Recipient::All)?.expect("all receive it"))
 }
 
-fn zeros(p: &dyn Protocol, n: usize) -> Shared {
+pub fn zeros(p: &dyn Protocol, n: usize) -> Shared {
     vec![vec![0; n]; p.parts()]
 }
 
-fn parts(x: &Shared) -> Vec<&[u64]> {
+pub fn parts(x: &Shared) -> Vec<&[u64]> {
     x.iter().map(Vec::as_slice).collect()
 }
 
-fn parts_mut(x: &mut Shared) -> Vec<&mut [u64]> {
+pub fn parts_mut(x: &mut Shared) -> Vec<&mut [u64]> {
     x.iter_mut().map(Vec::as_mut_slice).collect()
 }

@@ -4,7 +4,7 @@ use super::rate_floor::{LEAST, RateFloor, TooSlow, WINDOW};
 use super::round::{Answer, Round, Submission};
 use super::socket::{PATIENCE, SILENCE, Socket};
 use super::state::{Ended, IntakeState, State};
-use super::statement::{Committing, Hash, Piece, SALT, Statement, is_signed};
+use super::statement::{Committing, Hash, Piece, SALT, Statement, end_of_chunk, is_signed};
 use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
 use super::{HELD, REST, WORDS};
@@ -437,9 +437,7 @@ fn receive(
             .map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
         let mut begin = 0;
         while begin < length {
-            // A chunk and the salt before it are aligned together: BLAKE3 takes three fifths of the
-            // time if its next input begins a new subtree.
-            let end = length.min((begin + SALT) / CHUNK * CHUNK + CHUNK - SALT);
+            let end = end_of_chunk(begin, CHUNK, length);
             if words.len() < end {
                 words.resize(end, 0);
             }

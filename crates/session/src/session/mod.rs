@@ -1,6 +1,7 @@
 //! A party's links and protocol, for as long as they last.
 
 use crate::streams::{Stream, Streams, locked};
+use kernels::stream::Key;
 use mpc::correlations::Demand;
 use mpc::{
     Error, Expectation, Name, Protocol, Recipient, Rehearsal, Result, Settings, Verification,
@@ -359,6 +360,15 @@ impl Session {
         self.work(|protocol| mpc::broadcast(protocol.channel(), owner, payload))
     }
 
+    /// Returns random bits that every party knows, and none knew before: [`Protocol::public_coin`].
+    ///
+    /// # Errors
+    /// As [`Protocol::public_coin`].
+    pub fn public_coin(&self, mine: [u64; 2]) -> Result<[u64; 2]> {
+        let mine = Key::from_words(mine);
+        self.work(|protocol| Ok(protocol.public_coin(mine)?.to_words()))
+    }
+
     /// Exchanges public bytes between all parties in one round; returns those of each party.
     ///
     /// # Errors
@@ -392,11 +402,18 @@ impl Session {
     /// told two others different things makes honest parties differ. Until all have confirmed that
     /// they do not differ, no party is called the odd one.
     ///
+    /// Messages carry a hash of parameters that guards against mistakes. A party that deviates could
+    /// choose what it tells so that the hashes are equal, so the parties also compare what they were
+    /// told before anything is opened.
+    ///
     /// # Errors
     /// `Misuse` in another process than the session's.
     pub fn note_told(&self, told: &[u8]) -> Result<()> {
         self.work(|protocol| {
             protocol.channel().note(told);
+            protocol
+                .channel()
+                .note_public("what the parties told", told);
             protocol.channel().set_relayed(true);
             Ok(())
         })

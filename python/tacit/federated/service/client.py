@@ -409,15 +409,18 @@ def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
     """Computes the model after a round from the servers' parts.
 
     Raises:
-        PeerError: they are not parts of one vector.
+        PeerError: they are not parts of one vector; ``CheatingError`` if two servers have different
+            ones, of which one cheated.
         RoundError: the weights do not add up to more than 0.
     """
-    parts = [torch.from_numpy(_numbers(part, np.int64)) for part in told if len(part) % 8 == 0]
-    parts = [part for part in parts if len(part)]
-    size = len(task.model)
-    if len(parts) != 2 or len(parts[0]) != len(parts[1]) or len(parts[0]) not in (size, size + 1):
+    settings, size = task.settings, len(task.model)
+    parts = [_numbers(part, np.int64) for part in told]
+    words = np.empty(max(map(len, parts)), np.int64)
+    found = _core.unseal(settings.protocol, parts, words)
+    if found not in (size, size + 1) or any(len(part) % 8 for part in told):
         raise peer_error("the servers sent parts that do not make a model of this size")
-    settings = task.settings
-    revealed = fixed.decode(parts[0] + parts[1], width.scale(settings.word_bits), torch.float32)
+    revealed = fixed.decode(
+        torch.from_numpy(words[:found]), width.scale(settings.word_bits), torch.float32
+    )
     unit = settings.norm if settings.noise is None else settings.norm / (settings.divisor or 1.0)
     return task.model + Round((), unit).opened(revealed, size).to(torch.float32)

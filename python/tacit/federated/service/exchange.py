@@ -29,7 +29,8 @@ def taken(
     """Returns the clients' words as secret tensors, in the given memory.
 
     One round, and one more for a server's own vector, which is in the last row. If only the sum of
-    the rows is needed, it replaces them; that takes less communication and memory.
+    the rows is needed, it replaces them; that takes less memory, and less communication under a
+    protocol whose servers may pass on sums.
     """
     vectors: shares.Parts
     weights: shares.Parts
@@ -72,17 +73,20 @@ def _share_root(
 
 
 def is_sum(settings: Settings) -> bool:
-    """Tells whether only the sum of the vectors is needed, so that servers add them as they
-    arrive."""
+    """Tells whether only the sum of the vectors is needed."""
     return settings.bound == "none" and aggregator(settings.aggregator).is_sum
 
 
 def part_of(session: Session, sealed: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """Returns this server's part of a result that only clients may see, as bytes."""
+    """Returns this server's part of a result that only clients may see, as bytes.
+
+    Raises:
+        CheatingError: another server cheated; nothing of the result was told.
+    """
     assert isinstance(sealed, SecretTensor)
-    words = np.empty(sealed.numel(), np.int64)
-    tells = session.core.seal([buffers.array(part) for part in sealed._parts], [words])
-    return (words if tells else words[:0]).view(np.uint8)
+    words = np.empty(session.core.sealed(sealed.numel()), np.int64)
+    session.core.seal([buffers.array(part) for part in sealed._parts], words)
+    return words.view(np.uint8)
 
 
 def content_of(model: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

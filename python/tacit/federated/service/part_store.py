@@ -9,8 +9,8 @@ agree which round made the clients' model. The part of that round is kept, and r
 Every other part is removed. So all three servers have the part of that round, whenever they are
 killed. They remove it when all rounds have ended in order.
 
-A part is an additive share: it is uniformly random, and says nothing about the result without the
-part of another server.
+A part is a share: it is uniformly random, and says nothing about the result without the part of
+another server. It may hold more, by which clients compare what servers send.
 """
 
 import json
@@ -44,7 +44,7 @@ class Part(NamedTuple):
     clients: list[int]
     #: By client, why its own submission was refused.
     refused: dict[int, str]
-    #: The part itself; empty at the server that has none.
+    #: The part itself; empty at a server that has none.
     content: Bytes
 
     def announcement(self) -> bytes:
@@ -92,7 +92,8 @@ class Parts:
             SetupError: the disk is full.
         """
         what = "the result of the next round to"
-        atomic_write.check_room(self.pending_path, (values + 1) * WORD_BYTES, what)
+        # Besides the values, a part may hold the sum of the weights, and a hash of four words.
+        atomic_write.check_room(self.pending_path, (values + 5) * WORD_BYTES, what)
 
     def pend(self, part: Part) -> None:
         """Writes the part of a round, next to that of the clients' model.

@@ -11,7 +11,6 @@ vectors until its deadline. Then the servers compare, over their own links, whos
 of them holds completely, and continue with those that all of them hold.
 """
 
-import json
 import logging
 import time
 import uuid
@@ -302,8 +301,6 @@ class Server:
             started = time.perf_counter()
             here = submissions.clients
             common = self._waiting = submissions.agree(self._session.core)
-            # The next message detects a server that sent different lists to the others.
-            self._session.core.note(json.dumps(common).encode())
             outcome, failure = self._combined(submissions, common, terms, trusted, is_closed)
             if self._account is not None and self._account.rounds > self._latest.known.spent:
                 self._latest.keep(number, base, self._account)
@@ -437,9 +434,8 @@ class Server:
         else:
             own = _core.blake3(content_of(learned).tobytes()).encode()
         told = self._session.told_by_all(own + b" " + uuid.uuid4().hex.encode())
-        # If a server sends different digests to the others, their steps differ, and ``confirm``
-        # fails.
-        self._session.core.note(b",".join(told))
+        # If a server sends different digests to the others, ``confirm`` fails.
+        self._session.core.note_told(b",".join(told))
         tag = _core.blake3(b",".join(told))
         if len({each.partition(b" ")[0] for each in told}) == 1:
             return None, tag

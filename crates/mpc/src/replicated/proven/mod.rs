@@ -15,12 +15,16 @@
 //! else ([`crate::proof`]). It may choose its messages, so honest parties may hold other values than
 //! those of an honest run; then its proof fails before anything is opened.
 //!
+//! **Clients outside the session.** What they share among the parties is the same in each honest
+//! party ([`super::submissions`]), and so is noise ([`super::noise`]). They compare what parties send
+//! them ([`super::sealing`]).
+//!
 //! **What a party can choose.** Its inputs, among them numbers for which an operation is not
 //! specified: a guard finds these only if its coins were tossed after the input was shared. And which
 //! way numbers are rounded, within the unit that a truncation allows: the coins of truncations come
 //! from a key that all parties know from the start.
 //!
-//! Checks and federations have no proofs yet.
+//! Checks have no proofs yet.
 
 pub(super) mod bit_products;
 pub(super) mod bits;
