@@ -1,0 +1,212 @@
+"""Rounds of servers of which one may cheat: results are those of honest servers, and what a server
+falsifies is found by the other servers, or by the clients. crates/mpc/tests/malicious tests each
+message."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from worlds import LONG, Servers, beyond_the_bound, written
+
+import tacit
+from tacit.errors import CheatingError, PeerError, RefusedError, SetupError
+from tacit.federated import Client, SubmissionWarning
+from tacit.federated.rounds.round_state import Held, Step
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Reveal, Round
+from tacit.federated.service import server as service
+from tacit.federated.service.config import Federation
+from tacit.federated.service.report import Report
+from tacit.federated.service.server import Server
+from tacit.providers import PROTOCOLS, consumes
+
+NAME = "replicated-malicious"
+PROTOCOL = f'protocol = "{NAME}"\n'
+MEAN = 'norm = 4.0\nbound = "none"\nword_bits = 32\n'
+
+START, CLIENTS = torch.arange(4.0), 3
+
+#: What clients learn: their mean, and their vectors' norms, are below the bound of 4.
+UPDATES = torch.tensor([[1.0, 0.0, 0.5, -1.0], [0.5, 0.25, 0.0, -1.0], [1.5, 0.0, 1.0, -0.25]])
+
+
+def learn(config: Path, number: int, rounds: int = 1, *, is_long: bool = False) -> Any:
+    """Takes part in rounds; returns the models, or the error that ended them."""
+    client, found = Client(config, number), []
+    try:
+        for _ in range(rounds):
+            task = client.join(LONG)
+            if is_long:
+                beyond_the_bound(client)
+            else:
+                client.submit(task.model + UPDATES[number])
+            found.append(client.result(LONG))
+    except (PeerError, RefusedError) as error:
+        return error
+    return found
+
+
+def together(work: Callable[[int], Any]) -> list[Any]:
+    """Runs what clients do, in threads."""
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        return list(pool.map(work, range(CLIENTS)))
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (MEAN, UPDATES.mean(0)),
+        ('norm = 4.0\nbound = "none"\n', UPDATES.mean(0)),
+        ("norm = 4.0\n", UPDATES.mean(0)),
+        ('norm = 4.0\nbound = "clip"\n', UPDATES.mean(0)),
+        (MEAN + 'result_to = "clients"\n', UPDATES.mean(0)),
+        ('norm = 4.0\naggregator = "norm-clipping"\nresult_to = "clients"\n', None),
+        ('norm = 4.0\naggregator = "fltrust"\nroot = 0\n', None),
+        ('norm = 4.0\naggregator = "krum"\n', None),
+        ('norm = 4.0\naggregator = "median"\n', UPDATES.median(0).values),
+        ('norm = 4.0\nnoise = "pairs"\nsigma = 0.001\ndivisor = 3.0\n', UPDATES.mean(0)),
+        ('norm = 4.0\nnoise = "joint"\nsigma = 0.001\ndivisor = 3.0\n', UPDATES.mean(0)),
+    ],
+    ids=[
+        "mean of packed numbers",
+        "mean",
+        "norms validated",
+        "clipped",
+        "mean for clients",
+        "norm-clipping for clients",
+        "fltrust",
+        "krum",
+        "median",
+        "noise by pairs",
+        "joint noise",
+    ],
+)
+def test_two_rounds(rules: str, expected: torch.Tensor | None, tmp_path: Path) -> None:
+    config = written(tmp_path, CLIENTS, rules=PROTOCOL + rules)
+
+    def rounds(server: Server) -> list[Report]:
+        assert "a party that deviates is caught before any output" in server.threat_model
+        first = server.round(START)
+        return [first, server.round(first.model)]
+
+    servers = Servers(config, rounds)
+    found = together(lambda number: learn(config, number, 2))
+    reports = servers.ended()
+    assert all(not isinstance(each, Exception) for each in found), found
+    settings = Federation.read(config).settings
+    if expected is None:
+        plain = Round.of(settings, None, CLIENTS)
+        weights = torch.ones(CLIENTS, dtype=torch.float64)
+        sent = torch.stack([plain.client(each.double()).vector for each in UPDATES])
+        expected = plain.plain(range(CLIENTS), sent, weights).vector
+    assert expected is not None
+    tolerance = 2e-3 if settings.noise is None else 0.1
+    for first, second in found:
+        torch.testing.assert_close(first, START + expected.float(), rtol=0, atol=tolerance)
+        torch.testing.assert_close(second, first + expected.float(), rtol=0, atol=tolerance)
+        # All have the same one.
+        assert torch.equal(second, found[0][1])
+    for one, other in reports:
+        assert one.failure is None
+        assert other.failure is None
+    if settings.result_to == "all":
+        assert torch.equal(reports[0][1].model, found[0][1])
+
+
+def test_a_vector_above_the_bound_is_refused_by_all_alike(tmp_path: Path) -> None:
+    config = written(tmp_path, CLIENTS, rules=PROTOCOL + "norm = 4.0\n")
+    servers = Servers(config, lambda server: server.round(START))
+    with pytest.warns(SubmissionWarning, match="refused"):
+        found = together(lambda number: learn(config, number, is_long=number == 1))
+    for report in servers.ended():
+        assert report.accepted == [0, 2]
+        assert [client for client, *_ in report.refused] == [1]
+    for (model,) in found:
+        expected = START + (UPDATES[0] + UPDATES[2]) / 2
+        torch.testing.assert_close(model, expected, rtol=0, atol=1e-4)
+
+
+class Adds(Step):
+    """A step in which one server adds to one of its components."""
+
+    def __init__(self, liar: int, component: int) -> None:
+        self._place = liar, component
+
+    def secret(self, held: Held) -> Held:
+        liar, component = self._place
+        if tacit.session().party == liar:
+            combined: Any = held.combined
+            combined.numerator._parts[component].add_(1 << 30)
+        return held
+
+
+@pytest.mark.parametrize("component", range(2))
+@pytest.mark.parametrize("liar", range(3))
+def test_a_server_that_computes_with_another_share_is_found_by_all(
+    liar: int, component: int, tmp_path: Path
+) -> None:
+    config = written(tmp_path, CLIENTS, rules=PROTOCOL + MEAN)
+
+    def rounds(settings: Settings, account: Any = None, clients: int = 1) -> Round:
+        usual = Round.of(settings, account, clients)
+        at = next(at for at, step in enumerate(usual.steps) if isinstance(step, Reveal))
+        steps = (*usual.steps[:at], Adds(liar, component), *usual.steps[at:])
+        return Round(steps, usual.unit, usual.word_bits)
+
+    servers = Servers(config, lambda server: server.round(START), rounds=rounds)
+    found = together(lambda number: learn(config, number))
+    for server, error in enumerate(servers.failed()):
+        if server != liar:
+            assert isinstance(error, CheatingError), error
+            others = " or ".join(f"server {other}" for other in range(3) if other != server)
+            assert str(error).startswith(f"{others} cheated in ")
+    # No client takes a result.
+    assert all(isinstance(each, RefusedError) for each in found), found
+
+
+@pytest.mark.parametrize("of", ["component", "hash", "length"])
+@pytest.mark.parametrize("liar", range(3))
+def test_clients_find_what_a_server_sends_them_wrongly(
+    liar: int, of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = PROTOCOL + MEAN + 'result_to = "clients"\n'
+    config, usual = written(tmp_path, CLIENTS, rules=rules), service.part_of
+
+    def part(session: Any, sealed: torch.Tensor) -> Any:
+        words = usual(session, sealed).view(np.int64)
+        if session.party == liar:
+            if of == "length":
+                words = np.append(words, 0)
+            words[-1 if of == "hash" else 0] ^= 1 << 20
+        return words.view(np.uint8)
+
+    monkeypatch.setattr(service, "part_of", part)
+    servers = Servers(config, lambda server: server.round(START))
+    found = together(lambda number: learn(config, number))
+    servers.ended()
+    for error in found:
+        assert isinstance(error, CheatingError), error
+        said = str(error)
+        assert f"server {liar}" in said
+        assert said.endswith('cheated in "the result of a round"')
+        assert said.count("server ") == 2
+
+
+def test_a_mode_that_the_protocol_lacks_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    config = written(tmp_path, CLIENTS, rules=PROTOCOL + "checked = true\n")
+    with pytest.raises(SetupError) as error:
+        Federation.read(config)
+    assert str(error.value).endswith(
+        f'[round]: checked = true: protocol = "{NAME}" has no checked mode; leave one of the two out'
+    )
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_which_protocols_have_a_checked_mode(protocol: str) -> None:
+    source = "dealer" if consumes(protocol) else None
+    found = tacit.launch(lambda: tacit.session().core.checks, protocol=protocol, source=source)
+    assert set(found) == {PROTOCOLS[protocol].has_checks}
