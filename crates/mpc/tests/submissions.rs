@@ -666,20 +666,35 @@ fn components_that_clients_get_are_uniform_but_for_their_sum() {
             let mut leaks = false;
             for pair in [[0, 1], [1, 2], [2, 0]] {
                 let recorder = Recorder::default();
-                for at in 0..REPETITIONS {
+                for (one, other) in told[pair[0]].iter().zip(&told[pair[1]]) {
                     recorder.repeat();
-                    for party in pair {
-                        assert_eq!(told[party][at].len(), N + HASH);
-                        recorder.record(&told[party][at][..N]);
+                    for words in [one, other] {
+                        assert_eq!(words.len(), N + HASH);
+                        recorder.record(&words[..N]);
                     }
                 }
                 leaks |= recorder.transcript().leak().is_some();
             }
             assert_eq!(leaks, mute);
-            for at in 0..REPETITIONS {
-                let word = |party: usize| told[party][at][N - 1];
-                assert_eq!(word(0).wrapping_add(word(1)).wrapping_add(word(2)), secret);
+            for (one, (two, three)) in told[0].iter().zip(told[1].iter().zip(&told[2])) {
+                let sum = [one, two, three].map(|words| words[N - 1]);
+                assert_eq!(sum.into_iter().fold(0, u64::wrapping_add), secret);
             }
         }
     }
+}
+
+#[test]
+fn no_sum_is_passed_on_if_parties_prove_what_they_send() {
+    let pieces = handed_in(&[vec![1; 20], vec![2; 20]], Width::Whole);
+    let found = run("replicated-malicious", 3, |p| {
+        let components = summed(p.party(), &pieces, Width::Whole);
+        let sum = Shared::made(p, 20, |p, out| {
+            federated(p).sum(&[0, 1], components, Width::Whole, out)
+        });
+        Ok(sum.err().map(|error| error.to_string()))
+    });
+    let said = "under this protocol a server passes on each vector, and not their sum";
+    // Party 2 has seeds alone.
+    assert_eq!(found, [Some(said.to_owned()), Some(said.to_owned()), None]);
 }
