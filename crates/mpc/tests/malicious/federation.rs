@@ -13,6 +13,7 @@ use mpc::{Error, PROTOCOLS, Protocol, Result};
 use net::intake::statement::{Piece, SALT};
 use net::intake::{HELD, REST};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Clients, whose numbers are multiples of 10.
@@ -194,7 +195,7 @@ fn what_was_not_signed_is_passed_on() {
                 .all(|found| found.result.is_ok())
         );
         for (of, client, lie) in &lies {
-            let first = std::sync::Mutex::new(None);
+            let first = Mutex::new(None);
             let found = run_work(&work, &|message| {
                 let is_it = message.step.starts_with("take ") && message.sender == 1;
                 (is_it && message.receiver == 0).then(|| {
@@ -374,10 +375,13 @@ fn clients_find_what_a_server_falsifies() {
 fn nothing_falsified_is_sealed() {
     let all = pieces(N, Width::Whole);
     for liar in 0..3 {
+        let sealed = Mutex::new(Vec::new());
         let work = |p: &mut Replicated| {
             let x = sum(p, &all, N, Width::Whole)?;
             let y = product(p, &x, &x, N, None)?;
-            seal(p, &y)
+            let out = seal(p, &y)?;
+            sealed.lock().unwrap().push(p.party());
+            Ok(out)
         };
         let found = run_work(&work, &|message| {
             let is_product = !["take", "agree", "share", "verify", "seal"]
@@ -391,6 +395,10 @@ fn nothing_falsified_is_sealed() {
         });
         let of = "a falsified product";
         all_suspect_others(&found, liar, "", of);
+        assert!(
+            sealed.lock().unwrap().is_empty(),
+            "{of} of party {liar} is sealed"
+        );
     }
 }
 
