@@ -36,10 +36,16 @@ from tacit.federated.service.part_store import Part, Parts
 from tacit.federated.service.report import Report
 from tacit.federated.service.round_store import Latest
 from tacit.federated.service.server import Server
+from tacit.providers import PROTOCOLS
+
+#: Rules for each protocol that serves federations.
+SERVING = [f'protocol = "{name}"\n' for name, each in PROTOCOLS.items() if each.serves_federations]
 
 
-def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
-    config = written(tmp_path, 3, rules="norm = 4.0\ngreatest_weight = 4.0\nminimum_clients = 3")
+@pytest.mark.parametrize("protocol", SERVING)
+def test_the_mean_of_three_clients_comes_back_to_them(protocol: str, tmp_path: Path) -> None:
+    rules = protocol + "norm = 4.0\ngreatest_weight = 4.0\nminimum_clients = 3"
+    config = written(tmp_path, 3, rules=rules)
     start = torch.arange(5.0)
     updates = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) / 4
     weights = torch.tensor([1.0, 2.0, 4.0])
@@ -126,8 +132,9 @@ def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_pat
         assert len([reason for client, reason, _ in report.refused if client == 0]) == refused
 
 
-def test_servers_that_are_not_to_know_the_model_do_not(tmp_path: Path) -> None:
-    config = written(tmp_path, 3, rules='norm = 4.0\nresult_to = "clients"')
+@pytest.mark.parametrize("protocol", SERVING)
+def test_servers_that_are_not_to_know_the_model_do_not(protocol: str, tmp_path: Path) -> None:
+    config = written(tmp_path, 3, rules=protocol + 'norm = 4.0\nresult_to = "clients"')
     start = torch.arange(5.0)
     updates = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(2)) / 4
 
@@ -151,12 +158,15 @@ def test_servers_that_are_not_to_know_the_model_do_not(tmp_path: Path) -> None:
         assert second.accepted == [0, 1, 2]
 
 
-def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", SERVING)
+def test_what_only_clients_know_outlasts_a_restart_of_the_servers(
+    protocol: str, tmp_path: Path
+) -> None:
     """Restarted servers with the initial model continue the training.
 
     Clients continue with their model. A client may also take it over from another client.
     """
-    config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
+    config = written(tmp_path, 2, rules=protocol + 'norm = 4.0\nresult_to = "clients"')
     start, updates = torch.arange(5.0), torch.tensor([0.25, 0.5])
     clients = [Client(config, number) for number in range(2)]
 
@@ -292,12 +302,13 @@ class Sealed:
         return Servers(self.config, work)
 
 
+@pytest.mark.parametrize("protocol", SERVING)
 @pytest.mark.parametrize(("killed", "is_last"), [(0, True), (2, False)])
 def test_a_result_that_no_server_knows_outlasts_servers_that_are_killed_before_they_tell(
-    tmp_path: Path, killed: int, is_last: bool
+    tmp_path: Path, killed: int, is_last: bool, protocol: str
 ) -> None:
     """Clients that still wait get the result when all servers are restarted, even twice."""
-    world = Sealed(tmp_path)
+    world = Sealed(tmp_path, protocol)
     waiting = [world.pool.submit(world.learn, number) for number in range(3)]
     world.killed(killed, "telling")
     assert not any(each.done() for each in waiting)

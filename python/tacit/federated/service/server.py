@@ -11,6 +11,7 @@ vectors until its deadline. Then the servers compare, over their own links, whos
 of them holds completely, and continue with those that all of them hold.
 """
 
+import json
 import logging
 import time
 import uuid
@@ -301,6 +302,8 @@ class Server:
             started = time.perf_counter()
             here = submissions.clients
             common = self._waiting = submissions.agree(self._session.core)
+            # The next message detects a server that goes on with another list by mistake.
+            self._session.core.note(json.dumps(common).encode())
             outcome, failure = self._combined(submissions, common, terms, trusted, is_closed)
             if self._account is not None and self._account.rounds > self._latest.known.spent:
                 self._latest.keep(number, base, self._account)
