@@ -385,8 +385,8 @@ fn a_public_value_that_differs_ends_the_session_before_anything_is_opened() {
     }
 }
 
-/// Parties with other public values would prove false equations. So nothing of a proof is sent before
-/// these are compared, and nobody is accused of cheating.
+/// Parties with other public values would prove false equations. So nothing of a proof is sent
+/// before these are compared, and nobody is accused of cheating.
 #[test]
 fn public_values_are_compared_before_anything_is_proven() {
     for odd in 0..3 {

@@ -1,8 +1,8 @@
 //! Lies of a party, for tests.
 //!
 //! A party falsifies a value before it records it, and before it derives anything else from it. So
-//! all that it sends afterwards agrees with the lie, and so does what it proves. Without the feature
-//! `mutation` there are no lies, and this compiles to nothing.
+//! all that it sends afterwards agrees with the lie, and so does what it proves. Without the
+//! feature `mutation` there are no lies, and this compiles to nothing.
 
 use super::Replicated;
 

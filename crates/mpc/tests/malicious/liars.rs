@@ -1,8 +1,8 @@
 //! Parties that deviate in several words at once, so that these agree with each other. The messages
-//! are changed on their way, so the sender's own proof is still about what it computed. Parties that
-//! prove what they falsified are in [`crate::provers`].
+//! are changed on their way, so the sender's own proof is still about what it computed. Parties
+//! that prove what they falsified are in [`crate::provers`].
 
-use crate::parties::{Message, honest, judge, run};
+use crate::parties::{Found, Message, honest, judge, run};
 use crate::programs::{PROGRAMS, Program, SHIFT, mapped};
 use mpc::{Bilinear, Error, Protocol};
 use std::collections::BTreeSet;
@@ -123,6 +123,50 @@ fn another_component() {
     assert!(stopped > 20, "{stopped} of 30");
 }
 
+/// A party contributes otherwise to the common key towards one of the others, with the hash of
+/// that.
+#[test]
+fn another_contribution_for_one() {
+    let program = program("share");
+    let (right, _) = honest(program, 3);
+    let other = [5, 7];
+    for (liar, receiver) in (0..9).map(|link| (link / 3, link % 3)) {
+        if liar == receiver {
+            continue;
+        }
+        let found = run(
+            program,
+            3,
+            &|message| {
+                let is_it = message.step == "agree on keys"
+                    && (message.sender, message.receiver) == (liar, receiver);
+                // The first message is about the key of these two alone.
+                match message.at {
+                    1 if is_it => Some(hash_of_contribution(liar, other)),
+                    2 if is_it => Some(other.to_vec()),
+                    _ => None,
+                }
+            },
+            &|_| {},
+        );
+        assert!(judge(program, liar, &found, &right, "a contribution"));
+        for (party, Found { result, .. }) in found.iter().enumerate() {
+            assert!(
+                party == liar || matches!(result, Err(Error::Cheating { .. })),
+                "party {party} of liar {liar}: {result:?}"
+            );
+        }
+    }
+}
+
+/// Returns the hash that a party sends before its contribution.
+fn hash_of_contribution(party: usize, key: [u64; 2]) -> Vec<u64> {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit coins, version 1");
+    hasher.update(format!("contribution of party {party}").as_bytes());
+    hasher.update(&key.map(u64::to_le_bytes).concat());
+    net::bytes::to_words(hasher.finalize().as_bytes())
+}
+
 /// Whatever is verified at once: results are right, and each message belongs to its step.
 #[test]
 fn small_records() {
@@ -196,8 +240,8 @@ fn challenges_are_fresh() {
     assert!(count > 20, "{count} messages");
 }
 
-/// A verifier that says no is heard, and so is one that says neither yes nor no. The run ends before
-/// anything is opened, and every honest party says that one of the two others cheated.
+/// A verifier that says no is heard, and so is one that says neither yes nor no. The run ends
+/// before anything is opened, and every honest party says that one of the two others cheated.
 #[test]
 fn refusals() {
     for name in ["product", "opening to one"] {

@@ -1,6 +1,6 @@
 //! Parties that falsify a value before they record it and before they derive anything else from it.
-//! All that they send afterwards agrees with the lie, and so does their proof. So a lie is found only
-//! if the relation of this very value is proven.
+//! All that they send afterwards agrees with the lie, and so does their proof. So a lie is found
+//! only if the relation of this very value is proven.
 //!
 //! The values are those of an honest run, so that none is forgotten.
 
@@ -87,8 +87,8 @@ impl Site {
         }
     }
 
-    /// Returns changes: of a bit of each plane; of the highest bit that counts in a word, of a random
-    /// bit, and of all kinds of bits of the last word.
+    /// Returns changes: of a bit of each plane; of the highest bit that counts in a word, of a
+    /// random bit, and of all kinds of bits of the last word.
     fn changes(&self, program: &Program, random: &mut Random) -> Vec<Change> {
         let words = self.value.words;
         let planes = (0..words).step_by(self.stride());
