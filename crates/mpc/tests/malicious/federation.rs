@@ -506,7 +506,7 @@ fn honest_servers_sum_what_clients_signed() {
         };
         let work: Work = &work;
         let shift = if width == Width::Half { 32 } else { 0 };
-        let right: Vec<u64> = (1..=N as u64).map(|at| 6 * at << shift).collect();
+        let right: Vec<u64> = (1..=N as u64).map(|at| (6 * at) << shift).collect();
         for found in run_work(work, &|_| None) {
             assert_eq!(found.result.unwrap(), right);
         }
