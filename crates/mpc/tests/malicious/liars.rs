@@ -140,10 +140,10 @@ fn another_contribution_for_one() {
             &|message| {
                 let is_it = message.step == "agree on keys"
                     && (message.sender, message.receiver) == (liar, receiver);
-                // The first message is about the key of these two alone.
+                // The first two messages are about the key of these two alone.
                 match message.at {
-                    1 if is_it => Some(hash_of_contribution(liar, other)),
-                    2 if is_it => Some(other.to_vec()),
+                    2 if is_it => Some(hash_of_contribution(liar, other)),
+                    3 if is_it => Some(other.to_vec()),
                     _ => None,
                 }
             },
