@@ -13,8 +13,9 @@ import torch
 from worlds import LONG, Servers, beyond_the_bound, written
 
 import tacit
+from tacit import fixed
 from tacit.errors import CheatingError, PeerError, RefusedError, SetupError
-from tacit.federated import Client, SubmissionWarning
+from tacit.federated import Client, SubmissionWarning, validation
 from tacit.federated.rounds.round_state import Held, Step
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Reveal, Round
@@ -23,6 +24,7 @@ from tacit.federated.service.config import Federation
 from tacit.federated.service.report import Report
 from tacit.federated.service.server import Server
 from tacit.providers import PROTOCOLS, consumes
+from tacit.sharings import shares
 
 NAME = "replicated-malicious"
 PROTOCOL = f'protocol = "{NAME}"\n'
@@ -210,3 +212,27 @@ def test_which_protocols_have_a_checked_mode(protocol: str) -> None:
     source = "dealer" if consumes(protocol) else None
     found = tacit.launch(lambda: tacit.session().core.checks, protocol=protocol, source=source)
     assert set(found) == {PROTOCOLS[protocol].has_checks}
+
+
+@pytest.mark.parametrize("protocol", ["replicated", NAME])
+@pytest.mark.parametrize("length", [5, validation.LEAST_PROVEN, validation.LEAST_PROVEN + 131])
+def test_squares_of_norms_are_exact(
+    length: int, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many vectors are taken at a time, and whatever is left of their pieces."""
+    words = torch.randint(
+        -(1 << 40), 1 << 40, (3, length), generator=torch.Generator().manual_seed(1)
+    )
+
+    def program() -> torch.Tensor:
+        with tacit.session().using(scale=fixed.Scale(validation.VECTOR_BITS)):
+            shared = tacit.share(torch.zeros(3, length), owner=0)
+        parts = shares.add(shared._parts, shares.trivial(tacit.session(), words))
+        square = validation.squares(shared.like(parts, fixed.WHOLE, torch.int64))
+        found: torch.Tensor = square.reveal()
+        return found
+
+    for at_once in (1, 2 * length, 1 << 20):
+        monkeypatch.setattr(validation, "AT_ONCE", at_once)
+        for found in tacit.launch(program, protocol=protocol):
+            assert torch.equal(found, (words * words).sum(1))

@@ -7,7 +7,7 @@ The products are exact integers, in units of 2^-44 squared bounds. A fixed-point
 
 import torch
 
-from tacit.federated.validation import UNIT, checked
+from tacit.federated.validation import UNIT, checked, squares
 from tacit.fixed import WHOLE
 from tacit.tensor import SecretTensor
 
@@ -39,6 +39,8 @@ def gram(vectors: torch.Tensor) -> torch.Tensor:
 
 def squared_norms(vectors: torch.Tensor) -> torch.Tensor:
     """Computes the inner product of each vector with itself, [clients]. Two rounds."""
+    if isinstance(vectors, SecretTensor):
+        return squares(checked(vectors))
     whole = words(vectors)
     return product(whole.unsqueeze(1), whole.unsqueeze(2)).flatten()
 
