@@ -154,8 +154,8 @@ pub trait Protocol: Send {
     /// each tally, and after them the AND of all. At most 1024 tallies.
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits>;
 
-    /// Verifies what was computed so far, without opening anything. Does nothing in a protocol whose
-    /// parties are assumed to follow it. Every opening verifies what it depends on first.
+    /// Verifies what was computed so far, without opening anything. Does nothing in a protocol
+    /// whose parties are assumed to follow it. Every opening verifies what it depends on first.
     ///
     /// # Errors
     /// `Cheating` if a party sent what does not follow from what it held.

@@ -223,9 +223,9 @@ pub fn seal(session: &Session, x: Parts, out: &mut [u64]) -> Result<()> {
     session.work(|protocol| taking(protocol)?.seal(x, out))
 }
 
-/// Joins what the servers of a federation sent a client of a result that they do not know. Writes it
-/// to the beginning of `out`, which is as long as the longest part. Returns its length, or `None` if
-/// the parts are not of one result.
+/// Joins what the servers of a federation sent a client of a result that they do not know. Writes
+/// it to the beginning of `out`, which is as long as the longest part. Returns its length, or
+/// `None` if the parts are not of one result.
 ///
 /// # Errors
 /// `Misuse` for a protocol that serves no federation; otherwise as [`submission::Unseal`].

@@ -7,12 +7,12 @@
 //! **Adversary:** as in [`super`]. No party chooses noise: a stream's key is random if at least one
 //! of its two holders draws its half at random, and the noise is a function of the key.
 //!
-//! **A malicious party** cannot leave out noise or add other noise. Each g_i is added by two parties,
-//! to a component that both hold. If one adds something else, its component differs from the other's.
-//! Where it uses that component, its proof is refused, or the hash of an opening differs, as for any
-//! component that a party falsifies ([`super::proven`]). Parties that prove what they send commit to
-//! their halves of keys first. So none can choose its half by what the other's is, and with it a key
-//! whose noise it likes.
+//! **A malicious party** cannot leave out noise or add other noise. Each g_i is added by two
+//! parties, to a component that both hold. If one adds something else, its component differs from
+//! the other's. Where it uses that component, its proof is refused, or the hash of an opening
+//! differs, as for any component that a party falsifies ([`super::proven`]). Parties that prove
+//! what they send commit to their halves of keys first. So none can choose its half by what the
+//! other's is, and with it a key whose noise it likes.
 //!
 //! **Rounds and bits:** none.
 //!

@@ -6,10 +6,10 @@
 //! cache. Meanwhile the link reads the next component.
 //!
 //! **A component that does not fit its commitment** ends the session. If the parties are assumed to
-//! follow the protocol, party 0 accuses party 1. If they prove what they send, party 0 says that one
-//! of the two others cheated: party 2 cannot tell whether party 1 sent something wrong or party 0
-//! says so falsely, and the words must be the same for all. So each party names the two others, and
-//! the client whose component it is.
+//! follow the protocol, party 0 accuses party 1. If they prove what they send, party 0 says that
+//! one of the two others cheated: party 2 cannot tell whether party 1 sent something wrong or party
+//! 0 says so falsely, and the words must be the same for all. So each party names the two others,
+//! and the client whose component it is.
 //!
 //! **Why it is never party 1's mistake, or a client's.** Party 1 compared the component with the
 //! client's statement when it arrived. If party 0 has another statement of this client, their

@@ -5,17 +5,17 @@
 //! *Parties that are assumed to follow the protocol.* Party 0 outputs x0 + x1 + r and party 1
 //! outputs x2 − r, with r from k01. Both are uniform, except that they add up to x.
 //!
-//! *Parties that prove what they send.* Everything that x depends on is verified first. With r and s
-//! from the key that all three know, the components become x0 + r, x1 + s and x2 − r − s. Party i
+//! *Parties that prove what they send.* Everything that x depends on is verified first. With r and
+//! s from the key that all three know, the components become x0 + r, x1 + s and x2 − r − s. Party i
 //! outputs the new component i, and after it the hash of the new component i + 1, which it holds
 //! too. A receiver compares each component with the hash from its other holder. If they differ, one
 //! of the two cheated, and the receiver takes no result.
 //!
 //! **Adversary:** as in [`super`]. A corrupt party may send receivers anything. If two honest
 //! parties hold the components that they should, then what they send determines all three: each
-//! component or its hash comes from one of them. So a receiver gets the right result or stops, unless
-//! there are collisions of BLAKE3. A corrupt party that sends another hash than it should can only
-//! deny receivers the result, and is one of the two whom they name.
+//! component or its hash comes from one of them. So a receiver gets the right result or stops,
+//! unless there are collisions of BLAKE3. A corrupt party that sends another hash than it should
+//! can only deny receivers the result, and is one of the two whom they name.
 //!
 //! **Rounds and bits:** none between the parties; 64 bits for each word of a message, and 256 for a
 //! hash.
@@ -132,7 +132,8 @@ fn mask(masks: &[Reserved; 2], component: usize, begin: usize, words: &[u64], ou
     );
 }
 
-/// Joins what parties send that are assumed to follow the protocol. See [`crate::submission::Unseal`].
+/// Joins what parties send that are assumed to follow the protocol. See
+/// [`crate::submission::Unseal`].
 pub(crate) fn joined(parts: &[&[u64]], out: &mut [u64]) -> Result<Option<usize>> {
     match parts {
         [first, second, []] if first.len() == second.len() => {

@@ -12,20 +12,20 @@
 //!
 //! The client also gives every party a signed commitment to each of the three components
 //! (crates/net, `intake::statement`). Party 0 checks what party 1 passes on against the commitment
-//! ([`super::passed_on`]). If only the sum is needed, and parties are assumed to follow the protocol,
-//! party 1 passes on the sum of the rests, for which there is no commitment. It adds up the rests as
-//! they arrive. The other parties expand and add seeds block by block. So no party's memory grows
-//! with the number of clients. If parties prove what they send, party 1 keeps the rests until it
-//! passes them on.
+//! ([`super::passed_on`]). If only the sum is needed, and parties are assumed to follow the
+//! protocol, party 1 passes on the sum of the rests, for which there is no commitment. It adds up
+//! the rests as they arrive. The other parties expand and add seeds block by block. So no party's
+//! memory grows with the number of clients. If parties prove what they send, party 1 keeps the
+//! rests until it passes them on.
 //!
 //! If the sum over all clients fits, numbers may be packed two to a word ([`crate::width`]). All of
 //! the above then holds modulo 2^32, and the sum is shared modulo 2^64 as a multiple of 2^32.
 //!
 //! **Tickets.** When the parties compare their lists of clients, party 1 may have added a vector to
-//! the sum already and cannot remove it. So party 1 accepts a vector only if both other parties have
-//! confirmed that they hold their part of the same signed statement. The confirmation is a hash
-//! under a key that they share with party 1 (crates/net, `intake::ticket`). The keys are 256 bits
-//! of the streams of k01 and k12. They are new in each round and are used for nothing else.
+//! the sum already and cannot remove it. So party 1 accepts a vector only if both other parties
+//! have confirmed that they hold their part of the same signed statement. The confirmation is a
+//! hash under a key that they share with party 1 (crates/net, `intake::ticket`). The keys are 256
+//! bits of the streams of k01 and k12. They are new in each round and are used for nothing else.
 //!
 //! **Adversary:** as in [`super`]; clients may deviate. Any three pieces are a sharing of some x,
 //! and servers with the same signed statement hold the same pieces. So a client that deviates
@@ -36,23 +36,24 @@
 //!
 //! - *Clients and statements.* Each party tells both others which statements it has
 //!   ([`crate::submission::in_common`]). An honest party keeps a client only if the other honest
-//!   party has the same statement, bit by bit. What each kept is a public value, which the two compare
-//!   between themselves by a collision-resistant digest before anything is proven or opened. So they
-//!   sum the same clients, with the same commitments. A party that tells the two different lists ends
-//!   the round. One that denies having a client leaves it out, as a broken connection would.
+//!   party has the same statement, bit by bit. What each kept is a public value, which the two
+//!   compare between themselves by a collision-resistant digest before anything is proven or
+//!   opened. So they sum the same clients, with the same commitments. A party that tells the two
+//!   different lists ends the round. One that denies having a client leaves it out, as a broken
+//!   connection would.
 //! - *Components.* An honest party took a seed or a rest from the client only if it fits the
 //!   commitment, and takes a rest from party 1 only if it does. So where two honest parties hold a
 //!   component, it is the same, unless the client knows a collision of BLAKE3. All that follows is
 //!   computed from what both had, as [`super::proven`] demands.
-//! - *Inputs.* So a corrupt party has no choice but which of the clients take part. Nobody can be in
-//!   the place of a client: a statement is signed, and names the federation and the round.
+//! - *Inputs.* So a corrupt party has no choice but which of the clients take part. Nobody can be
+//!   in the place of a client: a statement is signed, and names the federation and the round.
 //! - *Tickets.* A corrupt party can give tickets for what it lacks, or refuse them, or, as party 1,
 //!   take vectors without any. What counts is decided by the lists alone, so such a client is left
 //!   out. It cannot give a ticket in the name of the other honest party, whose key it lacks.
 //!
 //! **Rounds and bits:** one round, from party 1 to party 0. Vectors cost 64 bits per element and
-//! 256 per vector, and so does a sum whose vectors are passed on; with two numbers to a word, half of
-//! it. A sum that is passed on costs 64 bits per element. For results for clients see
+//! 256 per vector, and so does a sum whose vectors are passed on; with two numbers to a word, half
+//! of it. A sum that is passed on costs 64 bits per element. For results for clients see
 //! [`super::sealing`].
 //!
 //! **Symbols.** PRG(s): AES-128 in counter mode under a key derived from s with the component's

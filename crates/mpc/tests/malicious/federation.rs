@@ -1,5 +1,5 @@
-//! Servers of a federation of which one cheats: what clients signed is what is summed, noise is what
-//! two servers drew, and clients compare what servers send.
+//! Servers of a federation of which one cheats: what clients signed is what is summed, noise is
+//! what two servers drew, and clients compare what servers send.
 
 use crate::parties::{Found, Message, Work, run_work};
 use crate::programs::{Shared, opened, parts, parts_mut, product, zeros};

@@ -402,9 +402,9 @@ impl Session {
     /// told two others different things makes honest parties differ. Until all have confirmed that
     /// they do not differ, no party is called the odd one.
     ///
-    /// Messages carry a hash of parameters that guards against mistakes. A party that deviates could
-    /// choose what it tells so that the hashes are equal, so the parties also compare what they were
-    /// told before anything is opened.
+    /// Messages carry a hash of parameters that guards against mistakes. A party that deviates
+    /// could choose what it tells so that the hashes are equal, so the parties also compare what
+    /// they were told before anything is opened.
     ///
     /// # Errors
     /// `Misuse` in another process than the session's.

@@ -12,12 +12,12 @@
 //! **Simulation.** Each file names the mask of each message, as in [`super`]. A corrupt party sees
 //! messages that are masked by the key of the two others. These messages depend on what it sent
 //! itself, but their distribution does not depend on what the others hold. Proofs tell it nothing
-//! else ([`crate::proof`]). It may choose its messages, so honest parties may hold other values than
-//! those of an honest run; then its proof fails before anything is opened.
+//! else ([`crate::proof`]). It may choose its messages, so honest parties may hold other values
+//! than those of an honest run; then its proof fails before anything is opened.
 //!
 //! **Clients outside the session.** What they share among the parties is the same in each honest
-//! party ([`super::submissions`]), and so is noise ([`super::noise`]). They compare what parties send
-//! them ([`super::sealing`]).
+//! party ([`super::submissions`]), and so is noise ([`super::noise`]). They compare what parties
+//! send them ([`super::sealing`]).
 //!
 //! **What a party can choose.** Its inputs, among them numbers for which an operation is not
 //! specified: a guard finds these only if its coins were tossed after the input was shared. And which

@@ -22,9 +22,9 @@
 //! - The constants of an equation consist of words of the prover's message, of factors that it
 //!   holds, and of masks from its own keys. So the prover knows them.
 //! - Each component is held by two parties, and was sent by one of them to the other, or computed
-//!   by both from what both had, or given to both by a client. So if both are honest they hold the same, and the equations of an
-//!   honest prover are true. What both had includes public values, which are compared before, and
-//!   public coins, whose key was compared when the session began.
+//!   by both from what both had, or given to both by a client. So if both are honest they hold the
+//!   same, and the equations of an honest prover are true. What both had includes public values,
+//!   which are compared before, and public coins, whose key was compared when the session began.
 //! - An operation records its equations after it has received all messages of that operation.
 
 use super::record::{Ledger, Part, Record, Role};
