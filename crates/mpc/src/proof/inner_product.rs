@@ -1,7 +1,7 @@
 //! Inner products in GF(2^64), as equations beside those of bits.
 
+use super::field::{BitBlock, FieldElement};
 use super::grid::{Grid, Map, Place};
-use super::ring::{BitBlock, FieldElement, Value};
 use kernels::binary_field::{self, LANES};
 
 /// An inner product of elements of GF(2^64), each a word.
@@ -33,8 +33,8 @@ impl Map for InnerProduct {
     }
 
     fn inner_product(a: &[FieldElement], b: &[FieldElement]) -> FieldElement {
-        let products = a.iter().zip(b).map(|(a, b)| a.mul(b));
-        products.fold(FieldElement::ZERO, |sum, product| sum.add(&product))
+        let products = a.iter().zip(b).map(|(a, b)| a.mul(*b));
+        products.fold(FieldElement::ZERO, FieldElement::add)
     }
 
     fn outputs(&self, words: &[u64], [rows, columns]: [&[u64]; 2]) -> FieldElement {

@@ -132,6 +132,7 @@
 //! - No [`Name`] comes twice.
 
 mod challenges;
+mod field;
 mod folds;
 mod grid;
 mod inner_product;

@@ -12,6 +12,7 @@
 //!
 //! Bits need no random weights of lanes: the bits of a word are coefficients of an element.
 
+use super::field::{BitBlock, FieldElement};
 use super::grid::Map;
 use super::inner_product::InnerProduct;
 use super::products::Product;
@@ -209,29 +210,22 @@ impl Ring for Words {
 #[derive(Debug)]
 pub enum Bits {}
 
-/// An element of GF(2^64).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FieldElement(pub u64);
-
 impl Value for FieldElement {
-    const ZERO: Self = Self(0);
-    const ONE: Self = Self(1);
+    const ZERO: Self = FieldElement::ZERO;
+    const ONE: Self = FieldElement::ONE;
 
     fn add(&self, other: &Self) -> Self {
-        Self(self.0 ^ other.0)
+        FieldElement::add(*self, *other)
     }
 
     fn sub(&self, other: &Self) -> Self {
-        self.add(other)
+        FieldElement::add(*self, *other)
     }
 
     fn mul(&self, other: &Self) -> Self {
-        Self(binary_field::mul(self.0, other.0))
+        FieldElement::mul(*self, *other)
     }
 }
-
-/// An element for each bit of a word.
-pub(super) type BitBlock = [u64; binary_field::LANES];
 
 impl Ring for Bits {
     const NAME: &'static str = "bits";
