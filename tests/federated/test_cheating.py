@@ -22,6 +22,7 @@ from tacit.federated.rounds.steps import Reveal, Round
 from tacit.federated.service import server as service
 from tacit.federated.service.config import Federation
 from tacit.federated.service.report import Report
+from tacit.federated.service.round_store import Latest
 from tacit.federated.service.server import Server
 from tacit.providers import PROTOCOLS, consumes
 from tacit.sharings import shares
@@ -170,7 +171,7 @@ def test_a_server_that_computes_with_another_share_is_found_by_all(
     assert all(isinstance(each, RefusedError) for each in found), found
 
 
-@pytest.mark.parametrize("of", ["component", "hash", "length"])
+@pytest.mark.parametrize("of", ["component", "hash", "length", "bytes"])
 @pytest.mark.parametrize("liar", range(3))
 def test_clients_find_what_a_server_sends_them_wrongly(
     liar: int, of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -181,6 +182,8 @@ def test_clients_find_what_a_server_sends_them_wrongly(
     def part(session: Any, sealed: torch.Tensor) -> Any:
         words = usual(session, sealed).view(np.int64)
         if session.party == liar:
+            if of == "bytes":
+                return np.append(words.view(np.uint8), np.zeros(3, np.uint8))
             if of == "length":
                 words = np.append(words, 0)
             words[-1 if of == "hash" else 0] ^= 1 << 20
@@ -196,6 +199,89 @@ def test_clients_find_what_a_server_sends_them_wrongly(
         assert f"server {liar}" in said
         assert said.endswith('cheated in "the result of a round"')
         assert said.count("server ") == 2
+
+
+@pytest.mark.parametrize(("liar", "told"), [(0, "1"), (1, "2 1"), (2, "1 1 1")])
+def test_a_server_cannot_put_the_clients_model_back(
+    liar: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the second round it announces another base, number or account than all had."""
+    rules = PROTOCOL + MEAN + 'result_to = "clients"\n'
+    config, usual = written(tmp_path, CLIENTS, rules=rules), Latest.to_bytes
+
+    def to_bytes(latest: Latest, account: Any = None) -> bytes:
+        is_lie = latest.path.name == f"server-{liar}.round" and latest.known.number == 1
+        return f"{told}\n".encode() if is_lie else usual(latest, account)
+
+    monkeypatch.setattr(Latest, "to_bytes", to_bytes)
+    kept: list[Any] = [None] * 3
+
+    def rounds(server: Server) -> Any:
+        server.round(START)
+        path = tmp_path / f"server-{server.number}.part.next"
+        try:
+            return server.round(START)
+        finally:
+            kept[server.number] = path.exists()
+
+    servers = Servers(config, rounds)
+    models = together(lambda number: learn(config, number))
+    assert all(torch.is_tensor(each[0]) for each in models), models
+    said = "announced another round, base or account than all three servers had"
+    for server, error in enumerate(servers.failed()):
+        if server != liar:
+            assert isinstance(error, PeerError)
+            assert str(error).startswith(f"server {liar} "), error
+            assert said in str(error)
+    # The part of the clients' model is still there.
+    assert all(kept[server] for server in range(3) if server != liar)
+
+
+def test_a_client_does_not_go_back(tmp_path: Path) -> None:
+    """All three servers were begun anew, and this client's program was not."""
+    config = written(tmp_path, CLIENTS, rules=PROTOCOL + MEAN + 'result_to = "clients"\n')
+    servers = Servers(config, lambda server: server.round(START))
+
+    def join(number: int) -> Any:
+        client = Client(config, number)
+        client.take_up(START, 5)
+        try:
+            client.join(LONG)
+        except PeerError as error:
+            # The others go on, so that the round ends.
+            other = Client(config, number)
+            task = other.join(LONG)
+            other.submit(task.model + UPDATES[number])
+            other.result(LONG)
+            return str(error)
+
+    for said in together(join):
+        assert "go on from the model of round 0, and this client has that of round 5" in said
+        assert said.endswith("start this client's program again; else one of them deviates")
+    servers.ended()
+
+
+@pytest.mark.parametrize("liar", range(3))
+def test_a_server_that_denies_a_verified_result_is_found(
+    liar: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, usual = written(tmp_path, CLIENTS, rules=PROTOCOL + MEAN), Server._compared
+
+    def compared(server: Server, learned: Any, outcome: Any, failure: Any) -> Any:
+        if server.number == liar:
+            learned = learned + 1
+        return usual(server, learned, outcome, failure)
+
+    monkeypatch.setattr(Server, "_compared", compared)
+    servers = Servers(config, lambda server: server.round(START))
+    found = together(lambda number: learn(config, number))
+    honest = [error for server, error in enumerate(servers.failed()) if server != liar]
+    assert all(isinstance(error, PeerError) for error in honest), honest
+    # The first one to compare says so; the other one may hear of it first.
+    assert any(
+        isinstance(error, CheatingError) and f"server {liar}" in str(error) for error in honest
+    ), honest
+    assert all(isinstance(each, RefusedError) for each in found), found
 
 
 def test_a_mode_that_the_protocol_lacks_is_refused_before_anything_starts(tmp_path: Path) -> None:

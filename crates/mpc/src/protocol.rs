@@ -135,8 +135,9 @@ pub trait Protocol: Send {
     ///
     /// From here on all parties know the coins; before, no party knew them. Toss coins only after
     /// the values that they judge are fixed: then no party could have chosen those values with
-    /// knowledge of the coins. One round, 128 bits from each party to each other party. Not
-    /// available while fibers run side by side.
+    /// knowledge of the coins. One round, 128 bits from each party to each other party; three
+    /// rounds if the protocol admits that a party deviates. Not available while fibers run side by
+    /// side.
     fn toss(&mut self) -> Result<()>;
 
     /// Returns 128 random bits that every party knows from now on, and that no party knew before:

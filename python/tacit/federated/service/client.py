@@ -142,6 +142,12 @@ class Client:
         told = self._core.join(self._latest, timeout)
         terms = Terms.from_bytes(told.terms)
         self._check(terms.settings)
+        if terms.base < self._base:
+            raise peer_error(
+                f"the servers go on from the model of round {terms.base}, and this client has that "
+                f"of round {self._base}: servers never go back. If all three were begun anew, "
+                "start this client's program again; else one of them deviates"
+            )
         if terms.settings.coordinator is not None:
             model = torch.zeros(terms.parameters)
         else:
@@ -415,6 +421,10 @@ def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
     """
     settings, size = task.settings, len(task.model)
     parts = [_numbers(part, np.int64) for part in told]
+    for server, part in enumerate(told):
+        if len(part) % 8:
+            # An incomplete word makes a part as wrong as one word more does.
+            parts[server] = np.append(parts[server], 0)
     words = np.empty(max(map(len, parts)), np.int64)
     found = _core.unseal(settings.protocol, parts, words)
     if found not in (size, size + 1) or any(len(part) % 8 for part in told):

@@ -70,6 +70,19 @@ class Parts:
         kept = (part for part in (self.pending, self.settled) if part is not None)
         return next((part for part in kept if part.round == number), None)
 
+    def bases(self, counted: int) -> list[int] | None:
+        """Returns the rounds that may have made the clients' model, or None if no file tells.
+
+        Args:
+            counted: the one that this server has counted as such. A server that was killed in that
+                round's end has not counted it: then it is the one before.
+        """
+        if self.pending is not None and self.pending.round == counted:
+            return [counted, 0 if self.settled is None else self.settled.round]
+        if self.settled is not None and self.settled.round == counted:
+            return [counted]
+        return None
+
     def begin(self, base: int) -> None:
         """Keeps the part of the round that made the clients' model, and removes all others.
 

@@ -137,7 +137,7 @@ class Latest:
         spent = 0 if account is None else account.rounds
         return self.known._replace(spent=spent, ended=0, common=0).text().encode()
 
-    def agreed(self, told: Sequence[bytes]) -> Known:
+    def agreed(self, told: Sequence[bytes], bases: Sequence[int] | None = None) -> Known:
         """Returns what the servers agree on: the number of the next round, the base, and the spent
         rounds.
 
@@ -145,6 +145,12 @@ class Latest:
         kept that round as the base. Then no client has its result, for that takes all three
         servers, so the least base counts. But what one server has spent in a round is spent, so the
         greatest count of spent rounds counts.
+
+        Args:
+            told: what the servers announced, by number.
+            bases: the bases that this server takes for possible, if it knows them: see
+                :meth:`~tacit.federated.service.part_store.Parts.bases`. A server that announced a
+                lower one would put the clients' model back.
 
         Raises:
             PeerError: a server's announcement is not valid, or it has lost what it knew.
@@ -185,7 +191,30 @@ class Latest:
                     "server",
                 )
         number, base = max(each.number for each in known) + 1, min(each.base for each in known)
+        if bases is not None and base not in bases and base < self.known.base:
+            server = [each.base for each in known].index(base)
+            raise DeviationError.of(
+                server,
+                f"announced that clients have the result of round {base}, and they have that of "
+                f"round {self.known.base}: put its file server-{server}.round back",
+                "server",
+            )
         return Known(number, base, spent)
+
+    def check_same(self, told: Sequence[bytes], own: bytes) -> None:
+        """Checks that all servers announced the same after a round in which all of them took part.
+
+        Raises:
+            PeerError: a server announced something else.
+        """
+        for server, text in enumerate(told):
+            if text != own:
+                raise DeviationError.of(
+                    server,
+                    "announced another round, base or account than all three servers had at the "
+                    "end of the round before",
+                    "server",
+                )
 
 
 def to_bytes(known: Known) -> bytes:

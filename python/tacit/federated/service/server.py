@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 
 from tacit import _core, errors
-from tacit.errors import DeviationError, MisuseError, TacitError
+from tacit.errors import CheatingError, DeviationError, MisuseError, TacitError, tellable
 from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Account
 from tacit.federated.privacy.joint import check_values
@@ -443,6 +443,14 @@ class Server:
         if len({each.partition(b" ")[0] for each in told}) == 1:
             return None, tag
         others = " or ".join(f"server {other}" for other in range(SERVERS) if other != self.number)
+        if self._session.meter.verification is not None:
+            # The result was verified, so that servers that follow the protocol have the same.
+            raise tellable(
+                CheatingError(
+                    f"{others} cheated: it says that it has another result of the round; no server "
+                    "goes on from it"
+                )
+            )
         return (
             f"{DISAGREEMENT}: {others} deviates, and it is not known which. No server goes on from "
             f"the result",
@@ -465,6 +473,7 @@ class Server:
         own = b"" if kept is None else kept.announcement()
         told = self._session.told_by_all(own)
         self._session.core.note_told(b"\n".join(told))
+        self._session.core.confirm()
         self._told_again = 0
         if not any(told):
             # The rounds ended in order, after all clients had the result; or none has a result.
@@ -501,7 +510,14 @@ class Server:
         told = self._session.told_by_all(own)
         # The next message detects a server that sent different counts to the others.
         self._session.core.note_told(b"\n".join(told))
-        known = self._latest.agreed(told)
+        if not self._is_new:
+            self._latest.check_same(told, own)
+        bases = None
+        if self._parts is not None:
+            # Files are replaced, and clients told, by what was compared.
+            self._session.core.confirm()
+            bases = self._parts.bases(self._latest.known.base)
+        known = self._latest.agreed(told, bases)
         if self._account is not None:
             self._account.catch_up(known.spent)
         return known.number, known.base

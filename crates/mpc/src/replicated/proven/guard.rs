@@ -19,8 +19,8 @@
 //! - Result: z0 = q', z1 = q, z2 = (E1 + q) + (E2 + q').
 //!
 //! **Rounds:** none beyond those of the leaves. **Bits:** a carry for each of the g − 2 positions
-//! that the comparison does not need; and 128 for all numbers of a run, or [`ENOUGH_ELEMENTS`] of
-//! them.
+//! above those that the comparison needs, and for each low one that it drops; and 128 for all numbers
+//! of a run, or [`ENOUGH_ELEMENTS`] of them.
 //!
 //! **Relations.** Role 2: Σ wD·L = (E2 + q') + (q' + Σ wL²). Its left verifier, role 1, knows wD and
 //! the message. Its right one, role 0, knows L and q'. Role 1: Σ R·wD = (q + Σ wR²) + (E1 + q + Σ
