@@ -76,13 +76,13 @@ def latest(path: Path) -> None:
 
 
 def part(path: Path) -> None:
-    parts = Parts(path)
+    parts = Parts(path, 0)
     parts.pend(Part(5, "a tag", [0, 1], {1: "late"}, np.arange(64, dtype=np.uint8)))
     parts.begin(5)
 
 
 def kept_part(path: Path) -> Any:
-    found = Parts(path).of(5)
+    found = Parts(path, 0).of(5)
     return None if found is None else (*found[:4], found.content.tobytes())
 
 

@@ -388,7 +388,7 @@ def test_a_part_that_is_lost_is_named_and_no_other_is_told(
         path.unlink()
         told = "the result of round 1 do not get it: server 1 does not have its part any more"
     else:
-        parts = Parts(tmp_path / "server-1.part")
+        parts = Parts(tmp_path / "server-1.part", 1)
         assert parts.pending is not None
         parts.pend(parts.pending._replace(tag="0" * 64))
         told = "the servers' parts are of different rounds of that number"
@@ -451,11 +451,11 @@ def test_a_damaged_part_is_refused_and_can_be_removed(tmp_path: Path, damage: st
     config = written(tmp_path, 2, rules='result_to = "clients"')
     path = tmp_path / "server-0.part"
     part = Part(3, "a tag", [0, 1], {1: "late"}, np.arange(64, dtype=np.uint8))
-    parts = Parts(path)
+    parts = Parts(path, 0)
     parts.pend(part)
     parts.begin(3)
     assert path.stat().st_mode & 0o077 == 0
-    kept = Parts(path).of(3)
+    kept = Parts(path, 0).of(3)
     assert kept is not None
     assert kept[:4] == part[:4]
     assert np.array_equal(kept.content, part.content)
@@ -468,18 +468,28 @@ def test_a_damaged_part_is_refused_and_can_be_removed(tmp_path: Path, damage: st
     ):
         pass
     path.unlink()
-    assert Parts(path).of(3) is None
+    assert Parts(path, 0).of(3) is None
+
+
+def test_another_server_s_part_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "server-0.part"
+    parts = Parts(path, 2)
+    parts.pend(Part(3, "a tag", [0], {}, np.arange(8, dtype=np.uint8)))
+    parts.begin(3)
+    assert Parts(path, 2).of(3) is not None
+    with pytest.raises(SetupError, match=r"server-0\.part is not taken .*: it is that of server 2"):
+        Parts(path, 0)
 
 
 def test_only_the_part_of_the_clients_model_stays(tmp_path: Path) -> None:
     path = tmp_path / "server-0.part"
-    parts = Parts(path)
+    parts = Parts(path, 0)
 
     def pend(number: int) -> None:
         parts.pend(Part(number, "a tag", [0], {}, np.arange(8, dtype=np.uint8)))
 
     def kept() -> list[int]:
-        again = Parts(path)
+        again = Parts(path, 0)
         return [number for number in range(9) if again.of(number) is not None]
 
     pend(1)

@@ -55,15 +55,16 @@ class Part(NamedTuple):
 class Parts:
     """A server's file with a part, and the one next to it."""
 
-    def __init__(self, path: Path) -> None:
-        """Reads the files, if they exist.
+    def __init__(self, path: Path, server: int) -> None:
+        """Reads the files of a server, if they exist.
 
         Raises:
-            SetupError: a file cannot be read, or is damaged.
+            SetupError: a file cannot be read, is damaged, or is another server's.
         """
         self.path, self.pending_path = path, path.with_name(path.name + NEXT)
-        self.settled = _read(self.path)
-        self.pending = _read(self.pending_path)
+        self._server = server
+        self.settled = _read(self.path, server)
+        self.pending = _read(self.pending_path, server)
 
     def of(self, number: int) -> Part | None:
         """Returns the part of a round, if it is kept."""
@@ -115,6 +116,7 @@ class Parts:
             SetupError: the file cannot be written.
         """
         about = {
+            "server": self._server,
             "round": part.round,
             "tag": part.tag,
             "clients": part.clients,
@@ -143,7 +145,7 @@ class Parts:
         self.pending = self.settled = None
 
 
-def _read(path: Path) -> Part | None:
+def _read(path: Path, server: int) -> Part | None:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -153,10 +155,11 @@ def _read(path: Path) -> Part | None:
     wrong = checksums.wrong(content, KIND)
     if wrong is None:
         head, _, rest = content.partition(b"\n")
-        part = _part(head, rest)
-        if part is not None:
-            return part
-        wrong = "it holds no part"
+        found = _part(head, rest)
+        if found is not None and found[0] == server:
+            return found[1]
+        # Clients would take the part of another server for a lie.
+        wrong = "it holds no part" if found is None else f"it is that of server {found[0]}"
     raise setup_error(
         f"{path} is not taken for this server's part of a result: {wrong}; put it back as it was, "
         "or remove it: then clients that lack the round's result take_up the model that they had "
@@ -164,13 +167,15 @@ def _read(path: Path) -> Part | None:
     )
 
 
-def _part(head: bytes, content: bytes) -> Part | None:
+def _part(head: bytes, content: bytes) -> tuple[int, Part] | None:
+    """Reads a file's server and part."""
     try:
         about: Any = json.loads(head)
     except (ValueError, RecursionError):
         return None
     match about:
         case {
+            "server": int(server),
             "round": int(number),
             "tag": str(tag),
             "clients": [*clients],
@@ -181,5 +186,6 @@ def _part(head: bytes, content: bytes) -> Part | None:
                     case [int(), str()]:
                         continue
                 return None
-            return Part(number, tag, clients, dict(refused), np.frombuffer(content, np.uint8))
+            values = np.frombuffer(content, np.uint8)
+            return server, Part(number, tag, clients, dict(refused), values)
     return None

@@ -40,7 +40,7 @@ def parts_of(federation: Federation, number: int) -> Parts | None:
     settings = federation.settings
     if settings.result_to != "clients" or settings.coordinator is not None:
         return None
-    return Parts(federation.path.parent / f"server-{number}.part")
+    return Parts(federation.path.parent / f"server-{number}.part", number)
 
 
 def account_of(federation: Federation, number: int) -> Account | None:
