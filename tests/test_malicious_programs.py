@@ -12,6 +12,7 @@ import torchvision
 from torch import nn
 
 import tacit
+from tacit.bench import models
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "crates/riscv/programs"
 
@@ -45,21 +46,7 @@ def inferred(model: nn.Module, image: torch.Tensor) -> Work:
 
 def lenet() -> tuple[nn.Module, torch.Tensor]:
     torch.manual_seed(0)
-    model = nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(400, 120),
-        nn.ReLU(),
-        nn.Linear(120, 84),
-        nn.ReLU(),
-        nn.Linear(84, 10),
-    )
-    return model.eval(), torch.rand(2, 1, 28, 28)
+    return models.lenet().eval(), torch.rand(2, 1, 28, 28)
 
 
 def of_torchvision(name: str) -> tuple[nn.Module, torch.Tensor]:

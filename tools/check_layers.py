@@ -105,7 +105,7 @@ INSIDE = {
         ["system"],
         ["host"],
     ],
-    "testkit": [["inputs", "ports", "shares", "transcript"]],
+    "testkit": [["inputs", "ports", "shares", "submissions", "transcript"]],
     "py": [
         ["errors"],
         ["benchmark_programs", "buffer", "certificates", "digest", "doctor", "preprocessing"],

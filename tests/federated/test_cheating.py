@@ -288,9 +288,8 @@ def test_a_mode_that_the_protocol_lacks_is_refused_before_anything_starts(tmp_pa
     config = written(tmp_path, CLIENTS, rules=PROTOCOL + "checked = true\n")
     with pytest.raises(SetupError) as error:
         Federation.read(config)
-    assert str(error.value).endswith(
-        f'[round]: checked = true: protocol = "{NAME}" has no checked mode; leave one of the two out'
-    )
+    said = f'checked = true: protocol = "{NAME}" has no checked mode; leave one of the two out'
+    assert str(error.value).endswith(f"[round]: {said}")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

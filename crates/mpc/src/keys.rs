@@ -8,32 +8,22 @@ use net::Channel;
 /// Agrees on a key with each other party. Returns the keys by party; the own entry is `None`.
 pub(crate) fn pairs(channel: &mut Channel) -> Result<Vec<Option<Key>>> {
     let mine = halves(channel)?;
-    let theirs = exchange_halves(channel, &mine)?;
+    let theirs = exchange(channel, |peer| mine[peer].to_words().to_vec())?;
     Ok(combined(&mine, &theirs))
 }
 
 /// Agrees on a key with each other party, which neither of the two can choose: each sends the hash
 /// of its half before it hears of the other's. `None` if another party deviated.
 pub(crate) fn tossed_pairs(channel: &mut Channel) -> Result<Option<Vec<Option<Key>>>> {
-    let (me, parties) = (channel.party(), channel.parties());
+    let me = channel.party();
     let mine = halves(channel)?;
     let hash_of = |half: &Key, from: usize, to: usize| {
         hash(half, &format!("half of party {from} for party {to}"))
     };
-    for peer in (0..parties).filter(|peer| *peer != me) {
-        channel.send(peer, hash_of(&mine[peer], me, peer))?;
-    }
-    let told = (0..parties).map(|peer| match peer == me {
-        true => Ok(Vec::new()),
-        false => channel.receive(peer, HASH),
-    });
-    let told = told.collect::<Result<Vec<_>>>()?;
-    let theirs = exchange_halves(channel, &mine)?;
-    let fits = |(peer, half): (usize, &Option<Key>)| match half {
-        Some(half) => hash_of(half, peer, me) == told[peer],
-        None => true,
-    };
-    let is_right = theirs.iter().enumerate().all(fits);
+    let hashes = exchange(channel, |peer| hash_of(&mine[peer], me, peer))?;
+    let theirs = exchange(channel, |peer| mine[peer].to_words().to_vec())?;
+    let mut told = theirs.iter().zip(hashes);
+    let is_right = told.all(|((peer, half), (_, told))| hash_of(&key(half), *peer, me) == told);
     Ok(is_right.then(|| combined(&mine, &theirs)))
 }
 
@@ -42,35 +32,22 @@ fn halves(channel: &Channel) -> Result<Vec<Key>> {
     (0..channel.parties()).map(|_| Ok(random_key()?)).collect()
 }
 
-/// Sends each other party its half, and returns theirs.
-fn exchange_halves(channel: &mut Channel, mine: &[Key]) -> Result<Vec<Option<Key>>> {
-    let me = channel.party();
-    for (peer, half) in mine.iter().enumerate().filter(|(peer, _)| *peer != me) {
-        channel.send(peer, half.to_words().to_vec())?;
+/// Returns the keys of both halves, by party.
+fn combined(mine: &[Key], theirs: &[(usize, Vec<u64>)]) -> Vec<Option<Key>> {
+    let mut keys = vec![None; mine.len()];
+    for (peer, half) in theirs {
+        keys[*peer] = Some(xor(&mine[*peer], &key(half)));
     }
-    let theirs = |peer: usize| (peer != me).then(|| receive(channel, peer)).transpose();
-    (0..mine.len()).map(theirs).collect()
-}
-
-fn combined(mine: &[Key], theirs: &[Option<Key>]) -> Vec<Option<Key>> {
-    let both = mine.iter().zip(theirs);
-    both.map(|(mine, theirs)| theirs.as_ref().map(|theirs| xor(mine, theirs)))
-        .collect()
+    keys
 }
 
 /// Agrees on a key that all parties know. `mine` is this party's contribution, which it has just
 /// drawn.
 pub(crate) fn common(channel: &mut Channel, mine: Key) -> Result<Key> {
-    let (me, parties) = (channel.party(), channel.parties());
-    let others = || (0..parties).filter(|peer| *peer != me);
-    let mut key = mine;
-    for peer in others() {
-        channel.send(peer, key.to_words().to_vec())?;
-    }
-    for peer in others() {
-        key = xor(&key, &receive(channel, peer)?);
-    }
-    Ok(key)
+    let theirs = exchange(channel, |_| mine.to_words().to_vec())?;
+    Ok(theirs
+        .iter()
+        .fold(mine, |sum, (_, told)| xor(&sum, &key(told))))
 }
 
 /// Agrees on a key that all parties know and none can choose. Each sends the hash of its
@@ -79,34 +56,42 @@ pub(crate) fn common(channel: &mut Channel, mine: Key) -> Result<Key> {
 ///
 /// The hash is BLAKE3, taken for a random oracle: it says nothing about 128 random bits.
 pub(crate) fn tossed(channel: &mut Channel, mine: Key) -> Result<Option<Key>> {
-    let me = channel.party();
-    let others: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
-    let mut exchange = |words: Vec<u64>| -> Result<Vec<Vec<u64>>> {
-        for peer in &others {
-            channel.send(*peer, words.clone())?;
-        }
-        let heard = others.iter();
-        heard
-            .map(|peer| channel.receive(*peer, words.len()))
-            .collect()
-    };
-    let hashes = exchange(hash(&mine, &format!("contribution of party {me}")))?;
-    let contributions = exchange(mine.to_words().to_vec())?;
-    let (mut key, mut is_right) = (mine, true);
-    for ((peer, words), told) in others.iter().zip(contributions).zip(hashes) {
-        let contribution = Key::from_words([words[0], words[1]]);
-        is_right &= hash(&contribution, &format!("contribution of party {peer}")) == told;
-        key = xor(&key, &contribution);
+    let hash_of = |key: &Key, party: usize| hash(key, &format!("contribution of party {party}"));
+    let own = hash_of(&mine, channel.party());
+    let hashes = exchange(channel, |_| own.clone())?;
+    let contributions = exchange(channel, |_| mine.to_words().to_vec())?;
+    let (mut sum, mut is_right) = (mine, true);
+    for ((peer, words), (_, told)) in contributions.iter().zip(hashes) {
+        let contribution = key(words);
+        is_right &= hash_of(&contribution, *peer) == told;
+        sum = xor(&sum, &contribution);
     }
-    let agreed = hash(&key, "key");
-    for told in exchange(agreed.clone())? {
+    let agreed = hash(&sum, "key");
+    for (_, told) in exchange(channel, |_| agreed.clone())? {
         is_right &= told == agreed;
     }
-    Ok(is_right.then_some(key))
+    Ok(is_right.then_some(sum))
 }
 
-/// The words of a hash.
-const HASH: usize = 4;
+/// Sends words to each other party. Returns what each sent, which is as long, in the order of the
+/// parties.
+pub(crate) fn exchange(
+    channel: &mut Channel,
+    mine: impl Fn(usize) -> Vec<u64>,
+) -> Result<Vec<(usize, Vec<u64>)>> {
+    let (me, parties) = (channel.party(), channel.parties());
+    let others = (0..parties).filter(|peer| *peer != me);
+    let mut lengths = Vec::new();
+    for peer in others {
+        let words = mine(peer);
+        lengths.push((peer, words.len()));
+        channel.send(peer, words)?;
+    }
+    let heard = lengths.into_iter();
+    heard
+        .map(|(peer, length)| Ok((peer, channel.receive(peer, length)?)))
+        .collect()
+}
 
 fn hash(key: &Key, of: &str) -> Vec<u64> {
     let mut hasher = blake3::Hasher::new_derive_key("tacit coins, version 1");
@@ -114,9 +99,8 @@ fn hash(key: &Key, of: &str) -> Vec<u64> {
     net::bytes::to_words(hasher.finalize().as_bytes())
 }
 
-fn receive(channel: &mut Channel, from: usize) -> Result<Key> {
-    let words = channel.receive(from, 2)?;
-    Ok(Key::from_words([words[0], words[1]]))
+fn key(words: &[u64]) -> Key {
+    Key::from_words([words[0], words[1]])
 }
 
 fn xor(a: &Key, b: &Key) -> Key {

@@ -31,8 +31,8 @@
 //! receives one bit for each comparison. Before that, the value is multiplied by the AND of all
 //! these bits.
 //!
-//! Under malicious replicated sharing a tally is one shared element of GF(2^64) instead, and a number
-//! out of range is missed with probability 2^−64 (`replicated::proven::guard`).
+//! Under malicious replicated sharing a tally is one shared element of GF(2^64) instead, and a
+//! number out of range is missed with probability 2^−64 (`replicated::proven::guard`).
 //!
 //! **Coins** judge numbers, so they are drawn after the numbers are fixed, and no party knows them
 //! before. [`crate::Protocol::toss`] draws them after a program's inputs have been shared, and

@@ -13,28 +13,12 @@ use net::intake::{HELD, REST};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
-use testkit::{Leak, REPETITIONS, Random, Recorder, Shared, run, run_opened};
+use testkit::{Leak, REPETITIONS, Random, Recorder, Shared, components, run, run_opened};
 
 /// Protocols that serve federations: in the first one, servers may pass on sums.
 const PROTOCOLS: [&str; 2] = ["replicated", "replicated-malicious"];
 
 const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef];
-
-/// Returns a server's part of all clients' pieces.
-fn components(server: usize, pieces: &[[Piece; 3]]) -> Vec<Component> {
-    let component = |at: usize| {
-        let pieces = pieces.iter().map(|pieces| &pieces[at]);
-        if !HELD[server].contains(&at) {
-            Component::Promised(pieces.map(Piece::commitment).collect())
-        } else if at == REST {
-            Component::Pieces(pieces.cloned().collect())
-        } else {
-            let seed = |piece: &Piece| Key::from_words([piece.words[0], piece.words[1]]);
-            Component::Seeds(pieces.map(seed).collect())
-        }
-    };
-    vec![component(server), component((server + 1) % 3)]
-}
 
 fn pieces_of(numbers: &[u64], width: Width, drawn: &Drawn) -> [Piece; 3] {
     let write = |begin: usize, out: &mut [u64]| {

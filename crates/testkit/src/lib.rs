@@ -4,11 +4,13 @@
 mod inputs;
 mod ports;
 mod shares;
+mod submissions;
 mod transcript;
 
 pub use inputs::{Random, edge_words};
 pub use ports::free_address;
 pub use shares::Shared;
+pub use submissions::components;
 pub use transcript::{Leak, REPETITIONS, Recorder, Transcript};
 
 use mpc::{Protocol, Settings};

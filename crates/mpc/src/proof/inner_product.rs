@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// The same error in two equations, or in one of them and one of bits.
+    /// An error that is the same in two equations: both of inner products, or one of bits.
     #[test]
     fn errors_do_not_cancel() {
         let batch = several();

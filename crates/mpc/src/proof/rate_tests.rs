@@ -254,17 +254,18 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
     }
 }
 
+/// Equations are modulo 2, as those of [`Bits`].
 impl<const RANDOM: bool> Case for Small<RANDOM> {
     fn product(left: u64, right: u64) -> u64 {
-        left & right
+        Bits::product(left, right)
     }
 
     fn sum(left: u64, right: u64) -> u64 {
-        left ^ right
+        Bits::sum(left, right)
     }
 
     fn difference(left: u64, right: u64) -> u64 {
-        left ^ right
+        Bits::difference(left, right)
     }
 }
 
@@ -310,7 +311,7 @@ impl<const RANDOM: bool> Cheat<Small<RANDOM>> {
         }
         Self {
             way,
-            // The same in all proofs, so that a point that is not random shows.
+            // All proofs have the same roots: a point that is not random shows by that.
             random: Stream::new(&Keys::of(0).0[0], "roots of a cheat"),
             seeds,
             weights,

@@ -189,8 +189,8 @@ impl<'a, R: Ring> LeftVerifier<'a, R> {
     /// that this party shares with the prover and with the right verifier.
     ///
     /// # Panics
-    /// If factors or constants are not whole rows, or too many, or if operands or constants have other
-    /// lengths than the maps.
+    /// If factors or constants are not whole rows, or too many, or if operands or constants have
+    /// other lengths than the maps.
     #[must_use]
     pub fn new(
         known: &'a [Known<'a>],
@@ -244,8 +244,8 @@ impl<'a, R: Ring> RightVerifier<'a, R> {
     /// that this party shares with the prover and with the left verifier.
     ///
     /// # Panics
-    /// If factors or constants are not whole rows, or too many, or if operands or constants have other
-    /// lengths than the maps.
+    /// If factors or constants are not whole rows, or too many, or if operands or constants have
+    /// other lengths than the maps.
     #[must_use]
     pub fn new(
         known: &'a [Known<'a>],

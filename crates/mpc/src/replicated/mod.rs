@@ -250,14 +250,10 @@ fn cheated(channel: &mut Channel) -> Error {
 
 /// Finds out which thirds all parties can evaluate.
 fn thirds_of_all(channel: &mut Channel, mine: Thirds) -> Result<Thirds> {
-    let others = [channel.party() + 1, channel.party() + 2].map(|party| party % 3);
-    for peer in others {
-        channel.send(peer, vec![mine.word()])?;
-    }
-    let mut all = mine.word();
-    for peer in others {
-        all &= channel.receive(peer, 1)?[0];
-    }
+    let theirs = keys::exchange(channel, |_| vec![mine.word()])?;
+    let all = theirs
+        .iter()
+        .fold(mine.word(), |all, (_, told)| all & told[0]);
     Ok(Thirds::of_word(all))
 }
 

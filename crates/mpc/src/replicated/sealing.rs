@@ -28,6 +28,7 @@
 use super::inputs::{HASH, Hashing};
 use super::{Pair, Replicated, pair};
 use crate::blocks::{self, BLOCK};
+use crate::group::Group;
 use crate::{Error, Parts, Result};
 use kernels::stream::Reserved;
 
@@ -139,7 +140,7 @@ pub(crate) fn joined(parts: &[&[u64]], out: &mut [u64]) -> Result<Option<usize>>
         [first, second, []] if first.len() == second.len() => {
             let out = &mut out[..first.len()];
             out.copy_from_slice(first);
-            add(out, second);
+            Group::Additive.add(out, second);
             Ok(Some(out.len()))
         }
         _ => Ok(None),
@@ -176,7 +177,7 @@ pub(crate) fn compared(parts: &[&[u64]], out: &mut [u64]) -> Result<Option<usize
     let out = &mut out[..n];
     out.copy_from_slice(&parts[0][..n]);
     for part in &parts[1..] {
-        add(out, &part[..n]);
+        Group::Additive.add(out, &part[..n]);
     }
     Ok(Some(n))
 }
@@ -185,17 +186,4 @@ fn hash(words: &[u64]) -> [u64; HASH] {
     let mut hashing = Hashing::new(CONTEXT);
     hashing.update(words);
     hashing.end()
-}
-
-fn add(into: &mut [u64], words: &[u64]) {
-    blocks::for_each(
-        [into],
-        [words],
-        #[inline(always)]
-        |_, [into], [words]| {
-            for i in 0..into.len() {
-                into[i] = into[i].wrapping_add(words[i]);
-            }
-        },
-    );
 }

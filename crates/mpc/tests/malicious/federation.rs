@@ -7,14 +7,15 @@ use kernels::stream::Key;
 use mpc::agreement::PrivateComparison;
 use mpc::replicated::Replicated;
 use mpc::replicated::submissions::{Drawn, split};
-use mpc::submission::{Component, Federated, Summed, confirm, in_common};
+use mpc::submission::{Federated, Summed, confirm, in_common};
 use mpc::width::Width;
 use mpc::{Error, PROTOCOLS, Protocol, Result};
+use net::intake::REST;
 use net::intake::statement::{Piece, SALT};
-use net::intake::{HELD, REST};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
+use testkit::components;
 
 /// Clients, whose numbers are multiples of 10.
 const CLIENTS: usize = 3;
@@ -44,22 +45,6 @@ pub fn pieces(n: usize, width: Width) -> Vec<[Piece; 3]> {
 
 fn clients() -> Vec<usize> {
     (0..CLIENTS).map(|client| 10 * client).collect()
-}
-
-/// Returns a server's part of all clients' pieces.
-fn components(server: usize, pieces: &[[Piece; 3]]) -> Vec<Component> {
-    let component = |at: usize| {
-        let pieces = pieces.iter().map(|pieces| &pieces[at]);
-        if !HELD[server].contains(&at) {
-            Component::Promised(pieces.map(Piece::commitment).collect())
-        } else if at == REST {
-            Component::Pieces(pieces.cloned().collect())
-        } else {
-            let seed = |piece: &Piece| Key::from_words([piece.words[0], piece.words[1]]);
-            Component::Seeds(pieces.map(seed).collect())
-        }
-    };
-    vec![component(server), component((server + 1) % 3)]
 }
 
 fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {

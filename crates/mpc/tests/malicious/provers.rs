@@ -173,7 +173,8 @@ impl Tried {
     /// padding was changed.
     ///
     /// # Panics
-    /// If an honest party does not stop, unless only padding was changed, or if something is opened.
+    /// If an honest party does not stop, unless only padding was changed, or if something is
+    /// opened.
     fn one(
         &mut self,
         program: &Program,

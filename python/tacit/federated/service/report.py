@@ -29,3 +29,11 @@ class Report:
     seconds: float
     #: The ε spent so far, including this round; ``None`` if there is no noise and so no account.
     epsilons: Epsilons | None
+
+    def in_a_line(self) -> str:
+        """Returns what the log says of the round."""
+        ended = "ended" if self.failure is None else "came to nothing"
+        return (
+            f"round {self.round} {ended} after {self.seconds:.3f} s: {len(self.accepted)} clients "
+            f"count, {len(self.dropped)} dropped, {len(self.late)} late, {len(self.refused)} refused"
+        )

@@ -201,25 +201,26 @@ class Latest:
             )
         return Known(number, base, spent)
 
-    def check_same(self, told: Sequence[bytes], own: bytes) -> None:
-        """Checks that all servers announced the same after a round in which all of them took part.
-
-        Raises:
-            PeerError: a server announced something else.
-        """
-        for server, text in enumerate(told):
-            if text != own:
-                raise DeviationError.of(
-                    server,
-                    "announced another round, base or account than all three servers had at the "
-                    "end of the round before",
-                    "server",
-                )
-
 
 def to_bytes(known: Known) -> bytes:
     """Returns the content of the file."""
     return checksums.filled(f"{known.text()}{checksums.field(KIND)}\n".encode(), KIND)
+
+
+def check_same(told: Sequence[bytes], own: bytes) -> None:
+    """Checks that all servers announced the same after a round in which all of them took part.
+
+    Raises:
+        PeerError: a server announced something else.
+    """
+    for server, text in enumerate(told):
+        if text != own:
+            raise DeviationError.of(
+                server,
+                "announced another round, base or account than all three servers had at the "
+                "end of the round before",
+                "server",
+            )
 
 
 def _check_alone(agrees: Sequence[bool], announced: str) -> None:

@@ -45,7 +45,7 @@ from tacit.federated.service.memory import Memory
 from tacit.federated.service.model_store import Kept, Models, agreed, announcement
 from tacit.federated.service.part_store import Part, Parts
 from tacit.federated.service.report import Report
-from tacit.federated.service.round_store import Latest
+from tacit.federated.service.round_store import Latest, check_same
 from tacit.federated.service.startup import account_of, common_configuration, latest_of, parts_of
 from tacit.federated.service.terms import Terms, check_size
 from tacit.meter import Meter
@@ -350,22 +350,9 @@ class Server:
             seconds=time.perf_counter() - started,
             epsilons=None if self._account is None else self._account.spent,
         )
-        self._log_end(report)
+        level = logging.INFO if report.failure is None else logging.WARNING
+        _log.log(level, "server %d: %s", self.number, report.in_a_line())
         return report
-
-    def _log_end(self, report: Report) -> None:
-        _log.log(
-            logging.INFO if report.failure is None else logging.WARNING,
-            "server %d: round %d %s after %.3f s: %d clients count, %d dropped, %d late, %d refused",
-            self.number,
-            report.round,
-            "ended" if report.failure is None else "came to nothing",
-            report.seconds,
-            len(report.accepted),
-            len(report.dropped),
-            len(report.late),
-            len(report.refused),
-        )
 
     def _in_a_row(self, model: State) -> torch.Tensor:
         """Returns the model's values. Keeps their names for later rounds of a model of the same
@@ -511,7 +498,7 @@ class Server:
         # The next message detects a server that sent different counts to the others.
         self._session.core.note_told(b"\n".join(told))
         if not self._is_new:
-            self._latest.check_same(told, own)
+            check_same(told, own)
         bases = None
         if self._parts is not None:
             # Files are replaced, and clients told, by what was compared.

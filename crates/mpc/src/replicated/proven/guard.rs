@@ -5,9 +5,10 @@
 //!
 //! **Idea.** As in [`crate::replicated::guard`], h = a + c mod 2^g, where role 0 knows a, the upper
 //! bits of s, and roles 1 and 2 know c, those of t. So h is 0 or −1 exactly if a is −c or −c − 1.
-//! Let α, u and v be the elements whose coefficients are the bits of a, of −c and of −c − 1. A field
-//! has no zero divisors: h is 0 or −1 exactly if (α + u)(α + v) = 0. For public random w, the sum of
-//! all w(α + u)(α + v) is zero although a number is out of range with probability at most 2^−64.
+//! Let α, u and v be the elements whose coefficients are the bits of a, of −c and of −c − 1. A
+//! field has no zero divisors: h is 0 or −1 exactly if (α + u)(α + v) = 0. For public random w, the
+//! sum of all w(α + u)(α + v) is zero although a number is out of range with probability at most
+//! 2^−64.
 //!
 //! The bits of s are shared ([`super::bits`]): α = L + R, where role 2 knows L and role 1 knows R.
 //! Let D = u + v. Since squares are additive, (α + u)(α + v) = L(L + D) + R(R + D) + uv. Role 2
@@ -19,12 +20,13 @@
 //! - Result: z0 = q', z1 = q, z2 = (E1 + q) + (E2 + q').
 //!
 //! **Rounds:** none beyond those of the leaves. **Bits:** a carry for each of the g − 2 positions
-//! above those that the comparison needs, and for each low one that it drops; and 128 for all numbers
-//! of a run, or [`ENOUGH_ELEMENTS`] of them.
+//! above those that the comparison needs, and for each low one that it drops; and 128 for all
+//! numbers of a run, or [`ENOUGH_ELEMENTS`] of them.
 //!
-//! **Relations.** Role 2: Σ wD·L = (E2 + q') + (q' + Σ wL²). Its left verifier, role 1, knows wD and
-//! the message. Its right one, role 0, knows L and q'. Role 1: Σ R·wD = (q + Σ wR²) + (E1 + q + Σ
-//! wuv). Its left verifier, role 0, knows R and q. Its right one, role 2, knows t and the message.
+//! **Relations.** Role 2: Σ wD·L = (E2 + q') + (q' + Σ wL²). Its left verifier, role 1, knows wD
+//! and the message. Its right one, role 0, knows L and q'. Role 1: Σ R·wD = (q + Σ wR²) + (E1 + q +
+//! Σ wuv). Its left verifier, role 0, knows R and q. Its right one, role 2, knows t and the
+//! message.
 //!
 //! **Looking at tallies.** A tally is in range if all 64 bits of its element are zero. For all
 //! tallies together, a sum of their elements is looked at, with random factors that are drawn only

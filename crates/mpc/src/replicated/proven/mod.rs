@@ -20,9 +20,9 @@
 //! send them ([`super::sealing`]).
 //!
 //! **What a party can choose.** Its inputs, among them numbers for which an operation is not
-//! specified: a guard finds these only if they are within its reach, and its coins were tossed after
-//! the input was shared. And which way numbers are rounded, within the unit that a truncation allows:
-//! the coins of truncations come from a key that all parties know from the start.
+//! specified: a guard finds these only if they are within its reach, and its coins were tossed
+//! after the input was shared. And which way numbers are rounded, within the unit that a truncation
+//! allows: the coins of truncations come from a key that all parties know from the start.
 //!
 //! Checks have no proofs yet.
 

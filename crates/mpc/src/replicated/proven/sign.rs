@@ -1,15 +1,15 @@
 //! Signs and tests for zero whose messages are proven ([`crate::proof`]).
 //!
-//! **Sign** of x with |x| < 2^(w−1): the carry into the highest position of s + t, where s = x0 + x1
-//! and t = x2. To leave out k low bits, each component is shifted. If the comparison is guarded, all
-//! bits of s are opened, and those of its lowest k positions enter nothing else: the guard looks at
-//! s and t as they are ([`super::guard`]). **Zero:** s = −t exactly if every
-//! bit of s differs from that of t − 1.
+//! **Sign** of x with |x| < 2^(w−1): the carry into the highest position of s + t, where s = x0 +
+//! x1 and t = x2. To leave out k low bits, each component is shifted. If the comparison is guarded,
+//! all bits of s are opened, and those of its lowest k positions enter nothing else: the guard
+//! looks at s and t as they are ([`super::guard`]). **Zero:** s = −t exactly if every bit of s
+//! differs from that of t − 1.
 //!
 //! **Spans** of two positions, as in [`crate::replicated::leaves`] with four. There, fewer bits are
-//! sent, but their relations have twice as many terms. Let s1, s0 be a span's bits, and e = s1·s0. It
-//! generates a carry if g = s1·t1 ⊕ e·t0 ⊕ s0·t0·t1, and propagates one if p = e ⊕ s1·t0 ⊕ s0·t1 ⊕
-//! t0·t1. Both are linear in s1, s0 and e, of which role 2 knows the left halves and role 1 the
+//! sent, but their relations have twice as many terms. Let s1, s0 be a span's bits, and e = s1·s0.
+//! It generates a carry if g = s1·t1 ⊕ e·t0 ⊕ s0·t0·t1, and propagates one if p = e ⊕ s1·t0 ⊕ s0·t1
+//! ⊕ t0·t1. Both are linear in s1, s0 and e, of which role 2 knows the left halves and role 1 the
 //! right ones ([`super::bits`]).
 //!
 //! **Symbols.** From k20: q'. From k01: q.

@@ -24,7 +24,8 @@
 //! - Each component is held by two parties, and was sent by one of them to the other, or computed
 //!   by both from what both had, or given to both by a client. So if both are honest they hold the
 //!   same, and the equations of an honest prover are true. What both had includes public values,
-//!   which are compared before, and public coins, whose keys were compared when they were agreed on.
+//!   which are compared before, and public coins, whose keys were compared when they were agreed
+//!   on.
 //! - An operation records its equations after it has received all messages of that operation.
 
 use super::record::{Ledger, Part, Record, Role};
