@@ -50,16 +50,24 @@ impl Clmul512 {
         unsafe { inner_product(a, b) }
     }
 
-    /// Adds the rows' products at all vertices, with their weights, to the sums.
+    /// Adds the sums of the terms' products of each row at all vertices, with the row's weight, to
+    /// the sums.
     pub(super) fn vertex_sums(
         self,
-        left: &[u64],
-        right: &[u64],
+        terms: &[[&[u64]; 2]],
         weights: &[u64],
         sums: &mut [u128; PADDED],
     ) {
-        // SAFETY: as in `inner_product`.
-        unsafe { vertex_sums(left, right, weights, sums) }
+        // Registers and the fastest cache have room for the values of three terms.
+        for terms in terms.chunks(3) {
+            // SAFETY: as in `inner_product`.
+            match *terms {
+                [a, b, c] => unsafe { vertex_sums(&[a, b, c], weights, sums) },
+                [a, b] => unsafe { vertex_sums(&[a, b], weights, sums) },
+                [a] => unsafe { vertex_sums(&[a], weights, sums) },
+                _ => unreachable!("one to three terms"),
+            }
+        }
     }
 
     /// Adds the rows with their weights to the sums.
@@ -96,43 +104,58 @@ unsafe fn inner_product(a: &[u64], b: &[u64]) -> u128 {
     sums.iter().fold(0, |total, sum| total ^ sum)
 }
 
+/// The values of both sides of a term, and where the first, the second and the third variable is
+/// infinity.
+#[derive(Clone, Copy)]
+struct Values {
+    all: [[__m512i; CHUNKS]; 2],
+    first: [[__m512i; 16]; 2],
+    second: [[__m512i; 8]; 2],
+    third: [[__m512i; 4]; 2],
+}
+
 /// Takes eight rows side by side. A register holds four sums of each vertex: each has the products
 /// of two of the eight rows.
 ///
 /// # Safety
 /// As for `inner_product`.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
-unsafe fn vertex_sums(left: &[u64], right: &[u64], weights: &[u64], out: &mut [u128; PADDED]) {
+unsafe fn vertex_sums<const TERMS: usize>(
+    terms: &[[&[u64]; 2]; TERMS],
+    weights: &[u64],
+    out: &mut [u128; PADDED],
+) {
     let zero = _mm512_setzero_si512();
     let mut sums = [zero; PADDED];
-    let (left, right) = (left.chunks(CHUNKS * ROWS), right.chunks(CHUNKS * ROWS));
-    let (mut all_left, mut all_right) = ([zero; CHUNKS], [zero; CHUNKS]);
-    for ((left, right), weights) in left.zip(right).zip(weights.chunks(ROWS)) {
+    let mut values = [Values {
+        all: [[zero; CHUNKS]; 2],
+        first: [[zero; 16]; 2],
+        second: [[zero; 8]; 2],
+        third: [[zero; 4]; 2],
+    }; TERMS];
+    for (at, weights) in weights.chunks(ROWS).enumerate() {
         let mut padded = [0; ROWS];
         padded[..weights.len()].copy_from_slice(weights);
-        // SAFETY: there are eight words, and the caller guarantees the instructions.
-        let weights = unsafe {
-            load(left, &mut all_left);
-            load(right, &mut all_right);
-            _mm512_loadu_si512(padded.as_ptr().cast())
-        };
-        let mut sums = sums.chunks_exact_mut(9);
-        let mut first = [[zero; 16]; 2];
-        let mut second = [[zero; 8]; 2];
-        let mut third = [[zero; 4]; 2];
-        // SAFETY: the caller guarantees the instructions.
-        unsafe {
-            for one in 0..3 {
-                let (left, right) = at(one, &all_left, &all_right, &mut first);
-                for two in 0..3 {
-                    let (left, right) = at(two, left, right, &mut second);
-                    for three in 0..3 {
-                        let (left, right) = at(three, left, right, &mut third);
-                        let sums = sums.next().expect("sums for each of 27");
-                        add_products(left, right, weights, sums);
-                    }
-                }
+        for (term, values) in terms.iter().zip(&mut values) {
+            for (side, all) in term.iter().zip(&mut values.all) {
+                let rows = side.chunks(CHUNKS * ROWS).nth(at).expect("as many rows");
+                // SAFETY: the caller guarantees the instructions.
+                unsafe { load(rows, all) };
             }
+        }
+        // SAFETY: there are eight words.
+        let weights = unsafe { _mm512_loadu_si512(padded.as_ptr().cast()) };
+        let mut sums = sums.chunks_exact_mut(9);
+        for vertex in 0..27 {
+            let digits = [vertex / 9, vertex / 3 % 3, vertex % 3];
+            let mut products = [zero; 9];
+            for values in &mut values {
+                // SAFETY: the caller guarantees the instructions.
+                unsafe { add_products(values.at(digits), &mut products) };
+            }
+            let sums = sums.next().expect("sums for each of 27");
+            // SAFETY: the caller guarantees the instructions.
+            unsafe { add_weighted(&products, weights, sums) };
         }
     }
     for (out, sum) in out.iter_mut().zip(sums) {
@@ -191,29 +214,52 @@ unsafe fn transpose([a, b, c, d, e, f, g, h]: [__m512i; ROWS]) -> [__m512i; ROWS
     [a, b, c, d, e, f, g, h]
 }
 
-/// Returns the values of two functions where their first variable has this value. Those at 2, which
-/// is infinity, are put into the buffers.
+impl Values {
+    /// Returns the values of both sides where the first three variables have these digits, of which
+    /// 2 is infinity. Calls are in the order of the digits.
+    ///
+    /// # Safety
+    /// As for `inner_product`.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn at(&mut self, [one, two, three]: [usize; 3]) -> [&[__m512i; 4]; 2] {
+        // What depends on fewer digits was computed when the others were 0.
+        for side in 0..2 {
+            let all = &self.all[side];
+            // SAFETY: the caller guarantees the instructions.
+            unsafe {
+                if two == 0 && three == 0 {
+                    values_at(one, all, &mut self.first[side]);
+                }
+                if three == 0 {
+                    values_at(two, &self.first[side], &mut self.second[side]);
+                }
+                values_at(three, &self.second[side], &mut self.third[side]);
+            }
+        }
+        [&self.third[0], &self.third[1]]
+    }
+}
+
+/// Computes the values of a function where its first variable has this value; 2 is infinity.
 ///
 /// # Safety
 /// As for `inner_product`.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn at<'a, const HALF: usize>(
+unsafe fn values_at<const HALF: usize>(
     value: usize,
-    left: &'a [__m512i],
-    right: &'a [__m512i],
-    buffers: &'a mut [[__m512i; HALF]; 2],
-) -> (&'a [__m512i], &'a [__m512i]) {
-    let ((left_0, left_1), (right_0, right_1)) = (left.split_at(HALF), right.split_at(HALF));
+    words: &[__m512i],
+    found: &mut [__m512i; HALF],
+) {
+    let (at_0, at_1) = words.split_at(HALF);
     match value {
-        0 => (left_0, right_0),
-        1 => (left_1, right_1),
+        0 => found.copy_from_slice(at_0),
+        1 => found.copy_from_slice(at_1),
         _ => {
             for i in 0..HALF {
-                buffers[0][i] = _mm512_xor_si512(left_0[i], left_1[i]);
-                buffers[1][i] = _mm512_xor_si512(right_0[i], right_1[i]);
+                found[i] = _mm512_xor_si512(at_0[i], at_1[i]);
             }
-            (&buffers[0], &buffers[1])
         }
     }
 }
@@ -223,26 +269,31 @@ unsafe fn at<'a, const HALF: usize>(
 /// # Safety
 /// As for `inner_product`.
 #[inline]
-#[target_feature(enable = "avx512f,vpclmulqdq")]
-unsafe fn add_products(
-    left: &[__m512i],
-    right: &[__m512i],
-    weights: __m512i,
-    sums: &mut [__m512i],
-) {
-    let expand = |words: &[__m512i]| {
-        let [a, b, c, d] = *words.first_chunk().expect("four values");
+#[target_feature(enable = "avx512f")]
+unsafe fn add_products(values: [&[__m512i; 4]; 2], products: &mut [__m512i; 9]) {
+    let [left, right] = values.map(|&[a, b, c, d]| {
         let xor = |a, b| _mm512_xor_si512(a, b);
         let (ac, bd) = (xor(a, c), xor(b, d));
         [a, b, xor(a, b), c, d, xor(c, d), ac, bd, xor(ac, bd)]
-    };
-    let (left, right) = (expand(left), expand(right));
-    let sums: &mut [__m512i; 9] = sums.try_into().expect("nine sums");
+    });
     for i in 0..9 {
         let product = _mm512_and_si512(left[i], right[i]);
-        let even = _mm512_clmulepi64_epi128::<LOW>(product, weights);
-        let odd = _mm512_clmulepi64_epi128::<HIGH>(product, weights);
-        sums[i] = _mm512_ternarylogic_epi64::<XOR>(sums[i], even, odd);
+        products[i] = _mm512_xor_si512(products[i], product);
+    }
+}
+
+/// Adds products with the rows' weights to the sums.
+///
+/// # Safety
+/// As for `inner_product`.
+#[inline]
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+unsafe fn add_weighted(products: &[__m512i; 9], weights: __m512i, sums: &mut [__m512i]) {
+    let sums: &mut [__m512i; 9] = sums.try_into().expect("nine sums");
+    for (sum, product) in sums.iter_mut().zip(products) {
+        let even = _mm512_clmulepi64_epi128::<LOW>(*product, weights);
+        let odd = _mm512_clmulepi64_epi128::<HIGH>(*product, weights);
+        *sum = _mm512_ternarylogic_epi64::<XOR>(*sum, even, odd);
     }
 }
 

@@ -15,25 +15,27 @@ const TOGETHER: usize = 64;
 /// The vertices with one value of the first variable.
 const THIRD: usize = VERTICES / 3;
 
-/// Calls `work(products, weights)` on several rows of products at a time.
+/// Calls `work(products, weights)` on several rows at a time of the sums of all terms' products.
 pub(super) fn for_products(
     backend: Backend,
-    left: &[u64],
-    right: &[u64],
+    terms: &[[&[u64]; 2]],
     weights: &[u64],
     mut work: impl FnMut(&[u64], &[u64]),
 ) {
     let mut buffer = vec![0; PADDED * TOGETHER.min(weights.len())];
-    let left = left.chunks(CHUNKS * TOGETHER);
-    let right = right.chunks(CHUNKS * TOGETHER);
-    for ((left, right), weights) in left.zip(right).zip(weights.chunks(TOGETHER)) {
+    for (at, weights) in weights.chunks(TOGETHER).enumerate() {
+        let start = at * TOGETHER * CHUNKS;
         let products = &mut buffer[..PADDED * weights.len()];
         backend.call(
             #[inline(always)]
             || {
-                let rows = left.chunks_exact(CHUNKS).zip(right.chunks_exact(CHUNKS));
-                for (products, (left, right)) in products.chunks_exact_mut(PADDED).zip(rows) {
-                    multiply(products, &expand(left), &expand(right));
+                let starts = (start..).step_by(CHUNKS);
+                for (products, start) in products.chunks_exact_mut(PADDED).zip(starts) {
+                    products.fill(0);
+                    for term in terms {
+                        let [left, right] = term.map(|side| expand(&side[start..][..CHUNKS]));
+                        add_products(products, &left, &right);
+                    }
                 }
             },
         );
@@ -68,16 +70,16 @@ fn step<const INNER: usize>(from: &[u64], to: &mut [u64]) {
     }
 }
 
-/// Expands the first variable and multiplies.
+/// Expands the first variable and adds the products.
 #[inline(always)]
-fn multiply(products: &mut [u64], left: &[u64; 2 * THIRD], right: &[u64; 2 * THIRD]) {
+fn add_products(products: &mut [u64], left: &[u64; 2 * THIRD], right: &[u64; 2 * THIRD]) {
     let (at_0, rest) = products.split_at_mut(THIRD);
     let (at_1, at_infinity) = rest.split_at_mut(THIRD);
     let (left_0, left_1) = left.split_at(THIRD);
     let (right_0, right_1) = right.split_at(THIRD);
     for i in 0..THIRD {
-        at_0[i] = left_0[i] & right_0[i];
-        at_1[i] = left_1[i] & right_1[i];
-        at_infinity[i] = (left_0[i] ^ left_1[i]) & (right_0[i] ^ right_1[i]);
+        at_0[i] ^= left_0[i] & right_0[i];
+        at_1[i] ^= left_1[i] & right_1[i];
+        at_infinity[i] ^= (left_0[i] ^ left_1[i]) & (right_0[i] ^ right_1[i]);
     }
 }

@@ -127,50 +127,51 @@ fn inner_product_with(engine: Engine, a: &[u64], b: &[u64]) -> u64 {
     sum
 }
 
-/// Returns, for each vertex v of {0, 1, ∞}^5, the sum over all rows k of
-/// `weights[k]` · (A_k(v) AND B_k(v)), where A_k and B_k are the functions given by row k of `left`
-/// and of `right`.
+/// Returns, for each vertex v of {0, 1, ∞}^5, the sum over all rows k of `weights[k]` · P_k(v),
+/// where P_k is the XOR of A_k AND B_k over all terms, and A_k and B_k are the functions given by
+/// row k of both sides of a term.
 ///
 /// The digits of v to base 3 are its variables, the most significant one first. Digit 2 is ∞. A
 /// function's value at ∞ in a variable is the coefficient of that variable: the XOR of the values
-/// at 0 and 1. The AND of two words is taken as an element.
+/// at 0 and 1. A word is taken as an element.
 ///
 /// # Panics
-/// If `left` or `right` does not have [`CHUNKS`] words for each weight.
+/// If a side of a term does not have [`CHUNKS`] words for each weight.
 #[must_use]
-pub fn vertex_sums(left: &[u64], right: &[u64], weights: &[u64]) -> [u64; VERTICES] {
+pub fn vertex_sums(terms: &[[&[u64]; 2]], weights: &[u64]) -> [u64; VERTICES] {
     let backend = backend();
-    vertex_sums_with(backend, Engine::of(backend), left, right, weights)
+    vertex_sums_with(backend, Engine::of(backend), terms, weights)
 }
 
 fn vertex_sums_with(
     backend: Backend,
     engine: Engine,
-    left: &[u64],
-    right: &[u64],
+    terms: &[[&[u64]; 2]],
     weights: &[u64],
 ) -> [u64; VERTICES] {
-    check(left, weights);
-    check(right, weights);
+    for side in terms.as_flattened() {
+        check(side, weights);
+    }
     let sums = sum_blocks(weights.len(), BLOCK, |range, sums| {
-        let (left, right) = (rows(left, &range), rows(right, &range));
+        let of_range = terms.iter().map(|term| term.map(|side| rows(side, &range)));
+        let terms: Vec<_> = of_range.collect();
         let weights = &weights[range];
         match engine {
             Engine::Portable => {
                 let mut by_bits = by_bits::Sums::<PADDED, { PADDED / 9 }>::new();
-                expand::for_products(backend, left, right, weights, |products, weights| {
+                expand::for_products(backend, &terms, weights, |products, weights| {
                     by_bits.add(backend, products, weights);
                 });
                 by_bits.add_to(sums);
             }
             #[cfg(target_arch = "x86_64")]
             Engine::Clmul(engine) => {
-                expand::for_products(backend, left, right, weights, |products, weights| {
+                expand::for_products(backend, &terms, weights, |products, weights| {
                     engine.add_weighted(products, weights, sums);
                 });
             }
             #[cfg(avx512)]
-            Engine::Clmul512(engine) => engine.vertex_sums(left, right, weights, sums),
+            Engine::Clmul512(engine) => engine.vertex_sums(&terms, weights, sums),
         }
     });
     *sums

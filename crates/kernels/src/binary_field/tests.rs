@@ -175,17 +175,38 @@ fn inputs(n: usize) -> [Vec<u64>; 3] {
 
 #[test]
 fn vertex_sums_are_what_their_definition_says() {
-    for n in SIZES {
-        let [left, right, weights] = inputs(n);
-        let rows = || left.chunks_exact(CHUNKS).zip(right.chunks_exact(CHUNKS));
+    for (n, of) in SIZES
+        .into_iter()
+        .flat_map(|n| (0..=5).map(move |of| (n, of)))
+    {
+        let [_, _, weights] = inputs(n);
+        let sides: Vec<[Vec<u64>; 2]> = (0..of)
+            .map(|term| {
+                let [mut left, right, _] = inputs(n);
+                left.iter_mut()
+                    .for_each(|word| *word = word.rotate_left(term));
+                [left, right]
+            })
+            .collect();
+        let terms: Vec<[&[u64]; 2]> = sides
+            .iter()
+            .map(|[left, right]| [&left[..], right])
+            .collect();
         let expected: [u64; VERTICES] = std::array::from_fn(|vertex| {
-            sum(rows()
-                .zip(&weights)
-                .map(|((a, b), weight)| product(*weight, value(a, vertex) & value(b, vertex))))
+            sum(terms.iter().flat_map(|[left, right]| {
+                let rows = left.chunks_exact(CHUNKS).zip(right.chunks_exact(CHUNKS));
+                let rows = rows.zip(&weights);
+                rows.map(move |((a, b), weight)| {
+                    product(*weight, value(a, vertex) & value(b, vertex))
+                })
+            }))
         });
         for (backend, engine) in kernels() {
-            let found = vertex_sums_with(backend, engine, &left, &right, &weights);
-            assert_eq!(found, expected, "{n} rows, {backend}, {engine:?}");
+            let found = vertex_sums_with(backend, engine, &terms, &weights);
+            assert_eq!(
+                found, expected,
+                "{n} rows, {of} terms, {backend}, {engine:?}"
+            );
         }
     }
 }
@@ -235,7 +256,7 @@ fn sums_at_boolean_vertices_are_sums_of_products_of_bits() {
     let n = 9;
     let [left, right, weights] = inputs(n);
     let chunks = random_point(9);
-    let sums = vertex_sums(&left, &right, &weights);
+    let sums = vertex_sums(&[[&left, &right]], &weights);
     let boolean = (0..VERTICES).filter(|vertex| !digits(*vertex).contains(&2));
     let found = sum(boolean.map(|vertex| {
         let i = digits(vertex).into_iter().fold(0, |i, digit| 2 * i + digit);
@@ -259,7 +280,7 @@ fn vertices_and_folded_rows_give_the_same_value_at_a_point() {
     let n = 9;
     let [left, right, weights] = inputs(n);
     let r: [u64; 5] = random(10, 5).try_into().unwrap();
-    let mut values = vertex_sums(&left, &right, &weights).to_vec();
+    let mut values = vertex_sums(&[[&left, &right]], &weights).to_vec();
     for r in r {
         let third = values.len() / 3;
         let factors = [1 ^ r, r, mul(r, r) ^ r];
@@ -285,7 +306,7 @@ fn the_number_of_threads_changes_nothing() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         pool.build().unwrap().install(|| {
             (
-                vertex_sums(&left, &right, &weights),
+                vertex_sums(&[[&left, &right]], &weights),
                 weighted_sums(&left, &weights),
                 inner_product(&left, &right),
                 fold(&left, &point),
@@ -304,13 +325,13 @@ fn an_inner_product_of_unlike_lengths_panics() {
 #[test]
 #[should_panic(expected = "2 rows take 64 words, not 63")]
 fn a_short_left_row_panics() {
-    let _ = vertex_sums(&[1; 63], &[1; 64], &[1; 2]);
+    let _ = vertex_sums(&[[&[1; 63], &[1; 64]]], &[1; 2]);
 }
 
 #[test]
 #[should_panic(expected = "2 rows take 64 words, not 96")]
 fn a_right_row_too_many_panics() {
-    let _ = vertex_sums(&[1; 64], &[1; 96], &[1; 2]);
+    let _ = vertex_sums(&[[&[1; 64], &[1; 96]]], &[1; 2]);
 }
 
 #[test]

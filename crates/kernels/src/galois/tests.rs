@@ -198,25 +198,57 @@ fn lanes_weights() -> Block {
 
 #[test]
 fn sums_at_vertices_are_what_their_definition_says() {
-    for count in [0, 1, 2, 5] {
-        let (left, right) = (mixed(1, count * ROW), mixed(2, count * ROW));
+    for (count, of) in [(0, 1), (1, 1), (2, 3), (5, 2), (2, 0)] {
+        let sides: Vec<[Vec<u64>; 2]> = (0..of)
+            .map(|term| [0, 1].map(|side| mixed(10 * term + side, count * ROW)))
+            .collect();
+        let terms: Vec<[&[u64]; 2]> = sides
+            .iter()
+            .map(|[left, right]| [&left[..], right])
+            .collect();
         let weights: Vec<u64> = random(3, count).iter().map(|bits| bits >> 16).collect();
         let lanes = lanes_weights();
         let mut expected = vec![Element::ZERO; VERTICES];
-        for (at, weight) in weights.iter().enumerate() {
-            for lane in 0..LANES {
-                let of = |words: &[u64]| chunks_of(&words[at * ROW..][..ROW], lane);
-                let (left, right) = (of(&left), of(&right));
-                let weight = product(&Element::of_bits(*weight), &lanes.lane(lane));
-                for (vertex, sum) in expected.iter_mut().enumerate() {
-                    let word = at_vertex(&left, vertex).wrapping_mul(at_vertex(&right, vertex));
-                    *sum = sum.add(&Element(weight.0.map(|each| each.wrapping_mul(word))));
-                }
+        for (at, lane, term) in (0..count * LANES)
+            .flat_map(|at| terms.iter().map(move |term| (at / LANES, at % LANES, term)))
+        {
+            let [left, right] = term.map(|words| chunks_of(&words[at * ROW..][..ROW], lane));
+            let weight = product(&Element::of_bits(weights[at]), &lanes.lane(lane));
+            for (vertex, sum) in expected.iter_mut().enumerate() {
+                let word = at_vertex(&left, vertex).wrapping_mul(at_vertex(&right, vertex));
+                *sum = sum.add(&Element(weight.0.map(|each| each.wrapping_mul(word))));
             }
         }
         for backend in backends() {
-            let sums = vertex_sums_with(backend, &left, &right, &weights);
-            assert_eq!(sums.of_lanes(&lanes), expected, "{count} rows, {backend}");
+            let sums = vertex_sums_with(backend, &terms, &weights);
+            assert_eq!(
+                sums.of_lanes(&lanes),
+                expected,
+                "{count} rows, {of} terms, {backend}"
+            );
+        }
+    }
+}
+
+/// Many terms of one row, in several blocks, add up to what single terms do.
+#[test]
+fn sums_of_many_terms_are_those_of_single_terms() {
+    let weights = [random(6, 1)[0] >> 16];
+    for of in [255, 256, 257, 600] {
+        let (left, right) = (mixed(4, of * ROW), mixed(5, of * ROW));
+        let sides = left.chunks_exact(ROW).zip(right.chunks_exact(ROW));
+        let terms: Vec<[&[u64]; 2]> = sides.map(|(left, right)| [left, right]).collect();
+        for backend in backends() {
+            let mut single = terms
+                .iter()
+                .map(|term| vertex_sums_with(backend, &[*term], &weights));
+            let mut total = single.next().unwrap();
+            single.for_each(|each| total.add(&each));
+            assert_eq!(
+                vertex_sums_with(backend, &terms, &weights),
+                total,
+                "{of} terms"
+            );
         }
     }
 }
@@ -236,14 +268,14 @@ fn sums_of_many_rows_are_those_of_single_rows() {
         let portable = crate::dispatch::Backend::Portable;
         let of_vertices = added(&mut (0..count).map(|at| {
             let (left, right) = (&left[single(at)], &right[single(at)]);
-            vertex_sums_with(portable, left, right, &weights[at..=at])
+            vertex_sums_with(portable, &[[left, right]], &weights[at..=at])
         }));
         let of_chunks = added(
             &mut (0..count)
                 .map(|at| chunk_sums_with(portable, &left[single(at)], &weights[at..=at])),
         );
         for backend in backends() {
-            let sums = vertex_sums_with(backend, &left, &right, &weights);
+            let sums = vertex_sums_with(backend, &[[&left, &right]], &weights);
             assert_eq!(sums, of_vertices, "{count} rows, {backend}");
             assert_eq!(
                 chunk_sums_with(backend, &left, &weights),
@@ -295,7 +327,7 @@ fn words_that_are_no_whole_rows_panic() {
 #[test]
 #[should_panic(expected = "a weight of each row")]
 fn a_missing_weight_panics() {
-    let _ = words::vertex_sums(&[0; ROW], &[0; ROW], &[]);
+    let _ = words::vertex_sums(&[[&[0; ROW]; 2]], &[]);
 }
 
 fn random_blocks(seed: u64, count: usize) -> Vec<Block> {

@@ -62,35 +62,34 @@ impl Sums {
 }
 
 /// Returns, at each vertex, the sum over all rows of the row's weight times the products of the
-/// left and the right polynomial. Weights are the bits of members of the exceptional set.
+/// left and the right polynomial of each term. Weights are the bits of members of the exceptional
+/// set. The products of all terms are added up first, since a weight costs more than a product.
 ///
 /// # Panics
 /// If there are not as many rows as weights.
 #[must_use]
-pub fn vertex_sums(left: &[u64], right: &[u64], weights: &[u64]) -> Sums {
-    vertex_sums_with(backend(), left, right, weights)
+pub fn vertex_sums(terms: &[[&[u64]; 2]], weights: &[u64]) -> Sums {
+    vertex_sums_with(backend(), terms, weights)
 }
 
-pub(super) fn vertex_sums_with(
-    backend: Backend,
-    left: &[u64],
-    right: &[u64],
-    weights: &[u64],
-) -> Sums {
-    assert_eq!(left.len(), right.len(), "as many rows");
-    summed(VERTICES, weights, rows(left), |range, sums| {
+pub(super) fn vertex_sums_with(backend: Backend, terms: &[[&[u64]; 2]], weights: &[u64]) -> Sums {
+    for side in terms.as_flattened() {
+        check(side, weights);
+    }
+    let sizes = [weights.len(), terms.len()];
+    summed(VERTICES, sizes, |[range, terms_at], sums| {
+        let terms = &terms[terms_at];
         let subsets = subsets(&weights[range.clone()]);
         let mut products = vec![Line::ZERO; TOGETHER * THIRD];
         let mut scratch = Box::new([[Line::ZERO; THIRD]; 3]);
         // The sums of all vertices do not fit a second-level cache, those of a third do.
         for (digit, sums) in sums.chunks_exact_mut(THIRD).enumerate() {
             for (start, subsets) in range.clone().step_by(TOGETHER).zip(&subsets) {
-                let rows = start * ROW..range.end.min(start + TOGETHER) * ROW;
                 vector::run(
                     backend,
                     VertexProducts {
-                        left: &left[rows.clone()],
-                        right: &right[rows],
+                        terms,
+                        words: start * ROW..range.end.min(start + TOGETHER) * ROW,
                         digit,
                         products: &mut products,
                         scratch: &mut scratch,
@@ -120,7 +119,8 @@ pub fn chunk_sums(words: &[u64], weights: &[u64]) -> Sums {
 }
 
 pub(super) fn chunk_sums_with(backend: Backend, words: &[u64], weights: &[u64]) -> Sums {
-    summed(CHUNKS, weights, rows(words), |range, sums| {
+    check(words, weights);
+    summed(CHUNKS, [weights.len(), 1], |[range, _], sums| {
         let mut lines = Vec::new();
         let subsets = subsets(&weights[range.clone()]);
         for (start, subsets) in range.clone().step_by(TOGETHER).zip(&subsets) {
@@ -210,6 +210,10 @@ impl Kernel for Fold<'_> {
     }
 }
 
+fn check(words: &[u64], weights: &[u64]) {
+    assert_eq!(rows(words), weights.len(), "a weight of each row");
+}
+
 /// Returns the number of rows.
 fn rows(words: &[u64]) -> usize {
     assert!(words.len() % ROW == 0, "rows of {ROW} words");
@@ -222,10 +226,11 @@ fn lanes(words: &[u64], at: usize) -> &Words {
     words[at * LANES..].first_chunk().expect("eight words")
 }
 
-/// Computes the products of rows at the vertices whose first digit is `digit`.
+/// Computes the sums of the terms' products at the vertices whose first digit is `digit`.
 struct VertexProducts<'a> {
-    left: &'a [u64],
-    right: &'a [u64],
+    terms: &'a [[&'a [u64]; 2]],
+    /// The words of the rows.
+    words: Range<usize>,
     digit: usize,
     /// By row, then by vertex.
     products: &'a mut [Line],
@@ -237,17 +242,16 @@ impl Kernel for VertexProducts<'_> {
     #[inline(always)]
     fn run<V: Vector>(self, zero: V) {
         let [of_left, of_right, between] = self.scratch;
-        let rows = self
-            .left
-            .chunks_exact(ROW)
-            .zip(self.right.chunks_exact(ROW));
-        for ((left, right), products) in rows.zip(self.products.chunks_exact_mut(THIRD)) {
-            vertices(zero, left, self.digit, of_left, between);
-            vertices(zero, right, self.digit, of_right, between);
-            for ((product, left), right) in products.iter_mut().zip(&*of_left).zip(&*of_right) {
-                zero.load(&left.0)
-                    .mul(zero.load(&right.0))
-                    .store(&mut product.0);
+        let rows = self.words.step_by(ROW);
+        for (start, products) in rows.zip(self.products.chunks_exact_mut(THIRD)) {
+            for (at, [left, right]) in self.terms.iter().enumerate() {
+                vertices(zero, &left[start..][..ROW], self.digit, of_left, between);
+                vertices(zero, &right[start..][..ROW], self.digit, of_right, between);
+                for ((sum, left), right) in products.iter_mut().zip(&*of_left).zip(&*of_right) {
+                    let product = zero.load(&left.0).mul(zero.load(&right.0));
+                    let before = if at == 0 { zero } else { zero.load(&sum.0) };
+                    before.add(product).store(&mut sum.0);
+                }
             }
         }
     }
@@ -296,18 +300,22 @@ fn extend<V: Vector, const DONE: u32>(zero: V, from: &[Line], to: &mut [Line]) {
     }
 }
 
-/// Adds up what `add` adds of ranges of rows, on all threads.
+/// Adds up what `add` adds of ranges of rows and of terms, on all threads.
 fn summed(
     places: usize,
-    weights: &[u64],
-    rows: usize,
-    add: impl Fn(Range<usize>, &mut [Block]) + Sync,
+    sizes: [usize; 2],
+    add: impl Fn([Range<usize>; 2], &mut [Block]) + Sync,
 ) -> Sums {
-    assert_eq!(weights.len(), rows, "a weight of each row");
     let total = Mutex::new(Sums::zero(places));
-    parallel::for_blocks(rows, GRAIN, |range| {
+    let blocks = sizes.map(|size| size.div_ceil(GRAIN));
+    parallel::for_blocks(blocks[0] * blocks[1], 1, |range| {
+        let at = [range.start / blocks[1], range.start % blocks[1]];
+        let ranges = [0, 1].map(|axis| {
+            let start = at[axis] * GRAIN;
+            start..sizes[axis].min(start + GRAIN)
+        });
         let mut sums = Sums::zero(places);
-        add(range, &mut sums.0);
+        add(ranges, &mut sums.0);
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
         total.add(&sums);
     });

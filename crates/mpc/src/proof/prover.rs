@@ -76,10 +76,8 @@ impl<'a, R: Ring> Prover<'a, R> {
         let rows = self.weights.of_kinds(self.equations.iter());
         let mut values = vec![R::Element::ZERO; Level::Words.values()];
         for (kind, rows) in self.equations.iter().zip(rows) {
-            for [left, right] in &kind.terms {
-                let sums = R::vertex_sums(left, right, rows, &self.weights.lanes);
-                add(&mut values, &sums);
-            }
+            let sums = R::vertex_sums(&kind.terms, rows, &self.weights.lanes);
+            add(&mut values, &sums);
         }
         self.masked(&values)
     }

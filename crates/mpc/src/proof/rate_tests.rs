@@ -181,12 +181,15 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
         block.to_vec()
     }
 
-    fn vertex_sums(left: &[u64], right: &[u64], rows: &[u64], lanes: &[Byte; LANES]) -> Vec<Byte> {
-        let terms = (0..rows.len() * LANES).map(|at| {
-            let (row, lane) = (at / LANES, at % LANES);
-            let sides = [left, right]
-                .map(|words| std::array::from_fn(|chunk| bit(words[row * CHUNKS + chunk], lane)));
-            (sides, Self::member(rows[row]).mul(&lanes[lane]))
+    fn vertex_sums(terms: &[[&[u64]; 2]], rows: &[u64], lanes: &[Byte; LANES]) -> Vec<Byte> {
+        let terms = terms.iter().flat_map(|term| {
+            (0..rows.len() * LANES).map(move |at| {
+                let (row, lane) = (at / LANES, at % LANES);
+                let sides = term.map(|words| {
+                    std::array::from_fn(|chunk| bit(words[row * CHUNKS + chunk], lane))
+                });
+                (sides, Self::member(rows[row]).mul(&lanes[lane]))
+            })
         });
         products_at_vertices(terms, VARIABLES as u32)
     }

@@ -81,11 +81,10 @@ pub trait Ring: Sized {
     /// Returns the elements of a block.
     fn lanes(block: &Self::Block) -> Vec<Self::Element>;
 
-    /// Returns, at each of {0, 1, ∞}^5, the sum of the products of rows, with weights of rows and
-    /// lanes.
+    /// Returns, at each of {0, 1, ∞}^5, the sum of the products of rows of all terms, with weights
+    /// of rows and lanes.
     fn vertex_sums(
-        left: &[u64],
-        right: &[u64],
+        terms: &[[&[u64]; 2]],
         rows: &[u64],
         lanes: &Self::Weights,
     ) -> Vec<Self::Element>;
@@ -180,8 +179,8 @@ impl Ring for Words {
         block.lanes().to_vec()
     }
 
-    fn vertex_sums(left: &[u64], right: &[u64], rows: &[u64], lanes: &Block) -> Vec<Element> {
-        words::vertex_sums(left, right, rows).of_lanes(lanes)
+    fn vertex_sums(terms: &[[&[u64]; 2]], rows: &[u64], lanes: &Block) -> Vec<Element> {
+        words::vertex_sums(terms, rows).of_lanes(lanes)
     }
 
     fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Block) -> Vec<Element> {
@@ -266,8 +265,8 @@ impl Ring for Bits {
         block.iter().map(|word| FieldElement(*word)).collect()
     }
 
-    fn vertex_sums(left: &[u64], right: &[u64], rows: &[u64], (): &()) -> Vec<FieldElement> {
-        let sums = binary_field::vertex_sums(left, right, rows);
+    fn vertex_sums(terms: &[[&[u64]; 2]], rows: &[u64], (): &()) -> Vec<FieldElement> {
+        let sums = binary_field::vertex_sums(terms, rows);
         sums.into_iter().map(FieldElement).collect()
     }
 
