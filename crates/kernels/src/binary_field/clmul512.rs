@@ -7,12 +7,13 @@
 
 use super::clmul::Clmul;
 use super::expand::PADDED;
-use super::{CHUNKS, ROWS, whole};
+use super::{CHUNKS, LANES, ROWS, whole};
 use std::arch::x86_64::{
-    __m512i, _mm512_and_si512, _mm512_clmulepi64_epi128, _mm512_loadu_si512,
-    _mm512_maskz_loadu_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_shuffle_i64x2,
-    _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
-    _mm512_xor_si512,
+    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_clmulepi64_epi128, _mm512_loadu_si512,
+    _mm512_mask_storeu_epi64, _mm512_maskz_loadu_epi64, _mm512_set_epi64, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_shuffle_i64x2, _mm512_slli_epi64, _mm512_sllv_epi64,
+    _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+    _mm512_ternarylogic_epi64, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
 /// Words of a register.
@@ -70,6 +71,24 @@ impl Clmul512 {
         }
     }
 
+    /// Adds the products of the values and one factor to the sums.
+    pub(super) fn add_scaled(self, sums: &mut [u64], values: &[u64], factor: u64) {
+        // SAFETY: as in `inner_product`.
+        unsafe { add_scaled(sums, values, factor) }
+    }
+
+    /// Multiplies the values by their factors.
+    pub(super) fn multiply(self, values: &mut [u64], factors: &[u64]) {
+        // SAFETY: as in `inner_product`.
+        unsafe { multiply(values, factors) }
+    }
+
+    /// Multiplies element p of each row by X^p and the row's weight.
+    pub(super) fn weigh(self, elements: &mut [u64], weights: &[u64]) {
+        // SAFETY: as in `inner_product`.
+        unsafe { weigh(elements, weights) }
+    }
+
     /// Adds the rows with their weights to the sums.
     pub(super) fn weighted_sums(self, words: &[u64], weights: &[u64], sums: &mut [u128; CHUNKS]) {
         // SAFETY: as in `inner_product`.
@@ -102,6 +121,104 @@ unsafe fn inner_product(a: &[u64], b: &[u64]) -> u128 {
     // SAFETY: the caller guarantees the instructions.
     let sums = unsafe { to_integers(_mm512_xor_si512(sums[0], sums[1])) };
     sums.iter().fold(0, |total, sum| total ^ sum)
+}
+
+/// # Safety
+/// As for `inner_product`.
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+unsafe fn add_scaled(sums: &mut [u64], values: &[u64], factor: u64) {
+    assert!(sums.len() == values.len(), "as many sums as values");
+    let factor = _mm512_set1_epi64(factor as i64);
+    for (sums, values) in sums.chunks_mut(WORDS).zip(values.chunks(WORDS)) {
+        let mask = ((1_u16 << sums.len()) - 1) as u8;
+        // SAFETY: the slices have the words of the mask, and the caller guarantees the
+        // instructions.
+        unsafe {
+            let before = _mm512_maskz_loadu_epi64(mask, sums.as_ptr().cast());
+            let values = _mm512_maskz_loadu_epi64(mask, values.as_ptr().cast());
+            let sum = _mm512_xor_si512(before, product(values, factor));
+            _mm512_mask_storeu_epi64(sums.as_mut_ptr().cast(), mask, sum);
+        }
+    }
+}
+
+/// # Safety
+/// As for `inner_product`.
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+unsafe fn multiply(values: &mut [u64], factors: &[u64]) {
+    assert!(values.len() == factors.len(), "as many values as factors");
+    for (values, factors) in values.chunks_mut(WORDS).zip(factors.chunks(WORDS)) {
+        let mask = ((1_u16 << values.len()) - 1) as u8;
+        // SAFETY: as in `add_scaled`.
+        unsafe {
+            let before = _mm512_maskz_loadu_epi64(mask, values.as_ptr().cast());
+            let factors = _mm512_maskz_loadu_epi64(mask, factors.as_ptr().cast());
+            let product = product(before, factors);
+            _mm512_mask_storeu_epi64(values.as_mut_ptr().cast(), mask, product);
+        }
+    }
+}
+
+/// # Safety
+/// As for `inner_product`.
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+unsafe fn weigh(elements: &mut [u64], weights: &[u64]) {
+    assert!(
+        elements.len() == LANES * weights.len(),
+        "a weight for each row"
+    );
+    let first = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    for (row, weight) in elements.chunks_exact_mut(LANES).zip(weights) {
+        let weight = _mm512_set1_epi64(*weight as i64);
+        for (at, words) in row.chunks_exact_mut(WORDS).enumerate() {
+            let places = _mm512_add_epi64(first, _mm512_set1_epi64((WORDS * at) as i64));
+            // A shift by 64 gives 0.
+            let others = _mm512_sub_epi64(_mm512_set1_epi64(64), places);
+            // SAFETY: there are eight words, and the caller guarantees the instructions.
+            unsafe {
+                let before = _mm512_loadu_si512(words.as_ptr().cast());
+                let low = _mm512_sllv_epi64(before, places);
+                let shifted = reduce(low, _mm512_srlv_epi64(before, others));
+                let product = product(shifted, weight);
+                _mm512_storeu_si512(words.as_mut_ptr().cast(), product);
+            }
+        }
+    }
+}
+
+/// Returns the products of words in the field.
+///
+/// # Safety
+/// As for `inner_product`.
+#[inline]
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+unsafe fn product(a: __m512i, b: __m512i) -> __m512i {
+    let even = _mm512_clmulepi64_epi128::<LOW>(a, b);
+    let odd = _mm512_clmulepi64_epi128::<HIGH>(a, b);
+    let (low, high) = (
+        _mm512_unpacklo_epi64(even, odd),
+        _mm512_unpackhi_epi64(even, odd),
+    );
+    // SAFETY: the caller guarantees the instructions.
+    unsafe { reduce(low, high) }
+}
+
+/// Reduces polynomials of degree 127 or less, as `super::reduce` does.
+///
+/// # Safety
+/// As for `inner_product`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn reduce(low: __m512i, high: __m512i) -> __m512i {
+    let xor = |a, b, c| _mm512_ternarylogic_epi64::<XOR>(a, b, c);
+    let out = xor(
+        _mm512_srli_epi64::<63>(high),
+        _mm512_srli_epi64::<61>(high),
+        _mm512_srli_epi64::<60>(high),
+    );
+    let high = _mm512_xor_si512(high, out);
+    let (one, three) = (_mm512_slli_epi64::<1>(high), _mm512_slli_epi64::<3>(high));
+    xor(xor(low, high, one), three, _mm512_slli_epi64::<4>(high))
 }
 
 /// The values of both sides of a term, and where the first, the second and the third variable is

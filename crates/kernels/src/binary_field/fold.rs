@@ -9,12 +9,10 @@
 
 #[cfg(avx512)]
 use super::fold512::Fold512;
-use super::{BLOCK, CHUNKS, ROWS, whole};
+use super::{CHUNKS, ROWS, whole};
 use crate::dispatch::Backend;
-use crate::parallel::{self, Rates};
 use crate::planes::{MATRICES, Matrices, bit_transpose};
 use crate::square::{SQUARE, transpose};
-use std::mem::MaybeUninit;
 
 /// Words of a row whose subsets share a table.
 const SUBSET: usize = 4;
@@ -28,57 +26,42 @@ type Lanes = [u64; ROWS];
 /// For each bit, the entries of the tables that add up to its plane.
 type Entries = [[u8; TABLES]; 64];
 
-pub(super) fn fold_with(backend: Backend, words: &[u64], point: &[u64; CHUNKS]) -> Vec<u64> {
+/// What folds rows at a point.
+pub(super) enum Folder {
+    /// Products of matrices.
     #[cfg(avx512)]
-    if let (Backend::Avx512, Some(engine)) = (backend.checked(), Fold512::new(point)) {
-        // SAFETY: the engine writes all elements.
-        return unsafe { by_blocks(words, |out, words| engine.fold(out, words)) };
-    }
-    fold_by_tables(backend, words, point)
+    Products(Fold512),
+    Tables(Backend, Entries),
 }
 
-/// Folds as processors without AVX-512 and GFNI do.
-pub(super) fn fold_by_tables(backend: Backend, words: &[u64], point: &[u64; CHUNKS]) -> Vec<u64> {
-    const { assert!(ROWS == MATRICES, "a matrix for each row") }
-    let (backend, entries) = (backend.checked(), entries(point));
-    // SAFETY: all elements are written.
-    unsafe {
-        by_blocks(words, |out, words| {
-            fold_block(backend, out, words, &entries)
-        })
+impl Folder {
+    /// Returns the fastest one that the backend allows and the processor has.
+    pub(super) fn of(backend: Backend, point: &[u64; CHUNKS]) -> Self {
+        #[cfg(avx512)]
+        if let (Backend::Avx512, Some(engine)) = (backend.checked(), Fold512::new(point)) {
+            return Self::Products(engine);
+        }
+        Self::by_tables(backend, point)
     }
-}
 
-/// Calls `work` on the elements and the words of several rows at a time.
-///
-/// # Safety
-/// `work` writes all the elements that it is given.
-unsafe fn by_blocks(
-    words: &[u64],
-    work: impl Fn(&mut [MaybeUninit<u64>], &[u64]) + Sync,
-) -> Vec<u64> {
-    let n = words.len() / CHUNKS;
-    assert!(
-        words.len() == CHUNKS * n,
-        "rows of {CHUNKS} words, not {} words",
-        words.len()
-    );
-    let mut out = Vec::with_capacity(64 * n);
-    let places = &mut out.spare_capacity_mut()[..64 * n];
-    let rates = Rates {
-        outputs: [64 * 64],
-        inputs: [64 * CHUNKS],
-    };
-    parallel::map_packed(n, BLOCK, [places], [words], rates, |_, [out], [words]| {
-        work(out, words);
-    });
-    // SAFETY: the blocks are all rows, and the caller guarantees that their elements are written.
-    unsafe { out.set_len(64 * n) };
-    out
+    /// Returns the one of processors without AVX-512 and GFNI.
+    pub(super) fn by_tables(backend: Backend, point: &[u64; CHUNKS]) -> Self {
+        const { assert!(ROWS == MATRICES, "a matrix for each row") }
+        Self::Tables(backend.checked(), entries(point))
+    }
+
+    /// Writes the elements of all rows.
+    pub(super) fn fold(&self, words: &[u64], out: &mut [u64]) {
+        match self {
+            #[cfg(avx512)]
+            Self::Products(engine) => engine.fold(out, words),
+            Self::Tables(backend, entries) => fold_block(*backend, out, words, entries),
+        }
+    }
 }
 
 /// Writes the elements of all rows. The caller checked that the processor has the backend.
-fn fold_block(backend: Backend, out: &mut [MaybeUninit<u64>], words: &[u64], entries: &Entries) {
+fn fold_block(backend: Backend, out: &mut [u64], words: &[u64], entries: &Entries) {
     for (out, rows) in out.chunks_mut(64 * ROWS).zip(words.chunks(CHUNKS * ROWS)) {
         let mut matrices = [0; 64 * MATRICES];
         backend.call(
@@ -150,13 +133,11 @@ fn add(matrices: &mut Matrices, words: &[Lanes; CHUNKS], entries: &Entries) {
 
 /// Writes the elements of up to eight rows, one row after another.
 #[inline(always)]
-fn store(out: &mut [MaybeUninit<u64>], matrices: &Matrices) {
+fn store(out: &mut [u64], matrices: &Matrices) {
     for start in (0..64).step_by(SQUARE) {
         let square = std::array::from_fn(|i| line(matrices, (start + i) * ROWS));
         for (out, line) in out.chunks_exact_mut(64).zip(transpose(square)) {
-            for (place, element) in out[start..start + SQUARE].iter_mut().zip(line) {
-                place.write(element);
-            }
+            out[start..start + SQUARE].copy_from_slice(&line);
         }
     }
 }

@@ -17,7 +17,6 @@ use std::arch::x86_64::{
     _mm512_unpackhi_epi32, _mm512_unpacklo_epi8, _mm512_unpacklo_epi16, _mm512_unpacklo_epi32,
     _mm512_xor_si512,
 };
-use std::mem::MaybeUninit;
 
 /// Words of a register, and bytes of a word.
 const WORDS: usize = 8;
@@ -74,7 +73,7 @@ impl Fold512 {
     }
 
     /// Writes the elements of all rows.
-    pub(super) fn fold(&self, out: &mut [MaybeUninit<u64>], words: &[u64]) {
+    pub(super) fn fold(&self, out: &mut [u64], words: &[u64]) {
         // SAFETY: a value of this type exists.
         unsafe { fold(self, out, words) }
     }
@@ -94,7 +93,7 @@ fn matrix(point: &[u64], byte: usize) -> i64 {
 /// # Safety
 /// The processor has AVX-512 F, BW and VBMI and GFNI; so below.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
-unsafe fn fold(fold: &Fold512, out: &mut [MaybeUninit<u64>], words: &[u64]) {
+unsafe fn fold(fold: &Fold512, out: &mut [u64], words: &[u64]) {
     assert!(words.len() / CHUNKS * 64 == out.len(), "64 elements a row");
     // SAFETY: the arrays have 64 bytes.
     let (matrices, order) = unsafe {

@@ -7,7 +7,7 @@
 //! is [`CHUNKS`] words, 2048 bits. Chunk i of a row is the value at the point i of {0, 1}^5 of a
 //! function that is linear in each of five variables. The most significant bit of i is variable 1.
 //! [`vertex_sums`] multiplies two such functions at each point of {0, 1, ∞}^5 and adds up the rows.
-//! [`fold`] evaluates the functions at a point of the field.
+//! [`add_folded`] evaluates the functions at a point of the field.
 //!
 //! Sums of products are kept as polynomials of 128 bits and reduced once, at the end. Carry-less
 //! multiplications of the processor make the products: four at a time with the AVX-512 kernels, if
@@ -15,7 +15,7 @@
 //! and [`inner_product`] multiply integers with holes in their bits, and the other sums select
 //! table entries by the bits of the weights.
 //!
-//! The weights of [`vertex_sums`] and [`weighted_sums`] and the point of [`fold`] are challenges,
+//! The weights of [`vertex_sums`] and [`weighted_sums`] and the point of [`add_folded`] are challenges,
 //! which whoever computes may know. So tables may be indexed by them. All other arguments are
 //! secret: no kernel branches on them or indexes by them.
 
@@ -37,13 +37,14 @@ use clmul::Clmul;
 #[cfg(avx512)]
 use clmul512::Clmul512;
 use expand::PADDED;
+use fold::Folder;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// The words of a row: a function's values on {0, 1}^5.
 pub const CHUNKS: usize = 32;
 
-/// The elements of a row that [`fold`] returns.
+/// The elements of a row that [`add_folded`] adds.
 pub const LANES: usize = 64;
 
 /// The points of {0, 1, ∞}^5.
@@ -79,6 +80,21 @@ impl Engine {
         }
         let _ = backend;
         Self::Portable
+    }
+
+    /// Adds the values times the factor to the sums.
+    fn add_scaled(self, sums: &mut [u64], values: &[u64], factor: u64) {
+        match self {
+            Self::Portable => {
+                for (sum, value) in sums.iter_mut().zip(values) {
+                    *sum ^= reduce(portable::product(*value, factor));
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Clmul(engine) => engine.add_scaled(sums, values, factor),
+            #[cfg(avx512)]
+            Self::Clmul512(engine) => engine.add_scaled(sums, values, factor),
+        }
     }
 }
 
@@ -212,13 +228,70 @@ fn weighted_sums_with(
     })
 }
 
-/// Returns 64 elements for each row. Element p is Σ_i `point[i]` · (bit p of word i).
+/// Adds 64 elements for each row to the sums. Element p is Σ_i `point[i]` · (bit p of word i). It is
+/// multiplied by X^p and the row's weight, if there are weights.
 ///
 /// # Panics
-/// If `words` is not whole rows of [`CHUNKS`] words.
-#[must_use]
-pub fn fold(words: &[u64], point: &[u64; CHUNKS]) -> Vec<u64> {
-    fold::fold_with(backend(), words, point)
+/// If `words` is not whole rows of [`CHUNKS`] words, or if there are not [`LANES`] sums and a weight
+/// for each.
+pub fn add_folded(words: &[u64], point: &[u64; CHUNKS], weights: Option<&[u64]>, sums: &mut [u64]) {
+    let backend = backend();
+    let folder = Folder::of(backend, point);
+    add_folded_with(Engine::of(backend), &folder, words, weights, sums);
+}
+
+fn add_folded_with(
+    engine: Engine,
+    folder: &Folder,
+    words: &[u64],
+    weights: Option<&[u64]>,
+    sums: &mut [u64],
+) {
+    /// Rows whose elements are in the fastest cache.
+    const TOGETHER: usize = 4 * ROWS;
+    let n = words.len() / CHUNKS;
+    assert!(
+        words.len() == CHUNKS * n,
+        "rows of {CHUNKS} words, not {} words",
+        words.len()
+    );
+    assert!(sums.len() == LANES * n, "{} sums for {n} rows", sums.len());
+    if let Some(weights) = weights {
+        check(words, weights);
+    }
+    let block = LANES * BLOCK;
+    parallel::map_blocks::<_, u64, 1, 0>(sums.len(), block, [sums], [], |first, [sums], []| {
+        let first = first / LANES;
+        for (at, sums) in sums.chunks_mut(LANES * TOGETHER).enumerate() {
+            let start = first + at * TOGETHER;
+            let range = start..start + sums.len() / LANES;
+            let mut folded = [0; LANES * TOGETHER];
+            let folded = &mut folded[..sums.len()];
+            folder.fold(rows(words, &range), folded);
+            if let Some(weights) = weights {
+                weigh(engine, folded, &weights[range]);
+            }
+            for (sum, element) in sums.iter_mut().zip(folded) {
+                *sum ^= *element;
+            }
+        }
+    });
+}
+
+/// Multiplies element p of each row of [`LANES`] elements by X^p and the row's weight.
+fn weigh(engine: Engine, elements: &mut [u64], weights: &[u64]) {
+    #[cfg(avx512)]
+    if let Engine::Clmul512(engine) = engine {
+        return engine.weigh(elements, weights);
+    }
+    for (row, weight) in elements.chunks_exact_mut(LANES).zip(weights) {
+        let mut shifted = [0; LANES];
+        for (place, (shifted, element)) in shifted.iter_mut().zip(&mut *row).enumerate() {
+            *shifted = reduce(u128::from(*element) << place);
+            *element = 0;
+        }
+        engine.add_scaled(row, &shifted, *weight);
+    }
 }
 
 fn check(words: &[u64], weights: &[u64]) {
@@ -286,17 +359,7 @@ fn add_scaled_with(engine: Engine, sums: &mut [u64], values: &[u64], factor: u64
         parallel::GRAIN,
         [sums],
         [values],
-        |_, [sums], [values]| match engine {
-            Engine::Portable => {
-                for (sum, value) in sums.iter_mut().zip(values) {
-                    *sum ^= reduce(portable::product(*value, factor));
-                }
-            }
-            #[cfg(target_arch = "x86_64")]
-            Engine::Clmul(engine) => engine.add_scaled(sums, values, factor),
-            #[cfg(avx512)]
-            Engine::Clmul512(engine) => engine.narrow().add_scaled(sums, values, factor),
-        },
+        |_, [sums], [values]| engine.add_scaled(sums, values, factor),
     );
 }
 
@@ -329,41 +392,7 @@ fn multiply_with(engine: Engine, values: &mut [u64], factors: &[u64]) {
             #[cfg(target_arch = "x86_64")]
             Engine::Clmul(engine) => engine.multiply(values, factors),
             #[cfg(avx512)]
-            Engine::Clmul512(engine) => engine.narrow().multiply(values, factors),
-        },
-    );
-}
-
-/// Multiplies element p of each row of [`LANES`] elements by the row's weight and by X^p.
-///
-/// # Panics
-/// If there is not a row for each weight.
-pub fn weigh(elements: &mut [u64], weights: &[u64]) {
-    weigh_with(Engine::of(backend()), elements, weights);
-}
-
-fn weigh_with(engine: Engine, elements: &mut [u64], weights: &[u64]) {
-    assert!(
-        elements.len() == LANES * weights.len(),
-        "{} elements for {} weights",
-        elements.len(),
-        weights.len()
-    );
-    parallel::map_blocks::<_, u64, 1, 0>(
-        elements.len(),
-        parallel::GRAIN,
-        [elements],
-        [],
-        |first, [elements], []| {
-            let weights = &weights[first / LANES..];
-            for (row, weight) in elements.chunks_exact_mut(LANES).zip(weights) {
-                let mut shifted = [0; LANES];
-                for (place, (shifted, element)) in shifted.iter_mut().zip(&mut *row).enumerate() {
-                    *shifted = reduce(u128::from(*element) << place);
-                    *element = 0;
-                }
-                add_scaled_with(engine, row, &shifted, *weight);
-            }
+            Engine::Clmul512(engine) => engine.multiply(values, factors),
         },
     );
 }

@@ -54,6 +54,13 @@ fn sum(terms: impl Iterator<Item = u64>) -> u64 {
     terms.fold(0, |sum, term| sum ^ term)
 }
 
+/// The folded rows.
+fn fold(words: &[u64], point: &[u64; CHUNKS]) -> Vec<u64> {
+    let mut sums = vec![0; words.len() / CHUNKS * LANES];
+    add_folded(words, point, None, &mut sums);
+    sums
+}
+
 /// The weights that give the value at r of a function that is linear in each variable.
 fn equality(r: &[u64; 5]) -> [u64; CHUNKS] {
     std::array::from_fn(|i| {
@@ -240,11 +247,26 @@ fn folded_rows_are_what_their_definition_says() {
         let expected: Vec<u64> = rows
             .flat_map(|row| (0..64).map(move |bit| element(row, bit)))
             .collect();
-        for backend in backends() {
-            let found = fold::fold_with(backend, &words, &point);
-            assert_eq!(found, expected, "{n} rows, {backend}");
-            let found = fold::fold_by_tables(backend, &words, &point);
-            assert_eq!(found, expected, "{n} rows by tables, {backend}");
+        let weights = random(12, n);
+        let before = random(13, expected.len());
+        for (backend, engine) in kernels() {
+            let folders = [
+                Folder::of(backend, &point),
+                Folder::by_tables(backend, &point),
+            ];
+            for (which, folder) in folders.iter().enumerate() {
+                let about = format!("{n} rows, {backend}, {engine:?}, {which}");
+                let mut sums = before.clone();
+                add_folded_with(engine, folder, &words, None, &mut sums);
+                let found = sums.iter().zip(&before).map(|(sum, before)| sum ^ before);
+                assert!(found.eq(expected.iter().copied()), "{about}");
+                let mut sums = before.clone();
+                add_folded_with(engine, folder, &words, Some(&weights), &mut sums);
+                for (at, (sum, before)) in sums.iter().zip(&before).enumerate() {
+                    let weight = product(weights[at / LANES], 1 << (at % LANES));
+                    assert_eq!(sum ^ before, product(expected[at], weight), "{about}");
+                }
+            }
         }
     }
 }
@@ -367,7 +389,7 @@ fn scaled_sums_products_and_weighed_rows_are_what_their_definitions_say() {
             }
 
             let mut elements = values.clone();
-            weigh_with(engine, &mut elements, &weights);
+            weigh(engine, &mut elements, &weights);
             for (at, element) in elements.iter().enumerate() {
                 let weight = product(weights[at / LANES], 1 << (at % LANES));
                 assert_eq!(*element, product(values[at], weight), "{engine:?}");
@@ -377,7 +399,13 @@ fn scaled_sums_products_and_weighed_rows_are_what_their_definitions_say() {
 }
 
 #[test]
-#[should_panic(expected = "65 elements for 1 weights")]
-fn rows_that_are_not_whole_panic() {
-    weigh(&mut [0; 65], &[1]);
+#[should_panic(expected = "65 sums for 1 rows")]
+fn a_folded_row_of_too_many_sums_panics() {
+    add_folded(&[0; 32], &[1; CHUNKS], None, &mut [0; 65]);
+}
+
+#[test]
+#[should_panic(expected = "2 rows take 64 words, not 32")]
+fn a_weight_of_a_missing_row_panics() {
+    add_folded(&[0; 32], &[1; CHUNKS], Some(&[1; 2]), &mut [0; 64]);
 }

@@ -3,7 +3,7 @@
 //! Each 2^n blocks that lie as far apart as possible are the values of a multilinear polynomial in
 //! n variables at {0, 1}^n, lane by lane. Missing ones are zero.
 
-use super::product::{self, Products, Split};
+use super::product::{Products, Split};
 use super::{Block, Element};
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
@@ -172,36 +172,6 @@ fn extend(values: &mut [Block], variables: u32) {
                 values[to + 2 * half + at] = values[from + half + at].sub(&values[from + at]);
             }
             values.copy_within(from..from + 2 * half, to);
-        }
-    }
-}
-
-/// Multiplies each block by a member of the exceptional set, given by its bits.
-///
-/// # Panics
-/// If there are not as many members as blocks.
-pub fn multiply_by_bits(blocks: &mut [Block], bits: &[u64]) {
-    multiply_by_bits_with(backend(), blocks, bits);
-}
-
-pub(super) fn multiply_by_bits_with(backend: Backend, blocks: &mut [Block], bits: &[u64]) {
-    assert_eq!(blocks.len(), bits.len(), "a factor of each block");
-    parallel::map_blocks::<_, u64, 1, 0>(bits.len(), GRAIN, [blocks], [], |first, [blocks], []| {
-        let bits = &bits[first..];
-        vector::run(backend, MultiplyByBits { blocks, bits });
-    });
-}
-
-struct MultiplyByBits<'a> {
-    blocks: &'a mut [Block],
-    bits: &'a [u64],
-}
-
-impl Kernel for MultiplyByBits<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self, zero: V) {
-        for (block, bits) in self.blocks.iter_mut().zip(self.bits) {
-            product::multiply_by_bits(zero, block, *bits);
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::block::Block;
 use super::matrix::{sum_columns, sum_columns_with, sum_rows, sum_rows_with};
 use super::words::{
-    CHUNKS, ROW, Sums, VARIABLES, VERTICES, chunk_sums_with, fold_with, vertex_sums_with,
+    CHUNKS, ROW, Sums, VARIABLES, VERTICES, add_folded_with, chunk_sums_with, vertex_sums_with,
 };
 use super::*;
 use crate::dispatch::backends;
@@ -113,18 +113,6 @@ fn blocks_multiply_element_by_element() {
                     product(&x[lane], &y[lane]),
                     "{backend}"
                 );
-            }
-        }
-        for bits in [0, 1, 1 << 47, (1 << 48) - 1, random(seed, 1)[0] >> 16] {
-            for backend in backends() {
-                let mut products = [Block::of(&x); 40];
-                let factors: [u64; 40] = std::array::from_fn(|at| if at < 39 { 1 } else { bits });
-                super::blocks::multiply_by_bits_with(backend, &mut products, &factors);
-                for (lane, x) in x.iter().enumerate() {
-                    assert_eq!(products[38].lane(lane), *x, "{backend}");
-                    let expected = product(x, &Element::of_bits(bits));
-                    assert_eq!(products[39].lane(lane), expected, "{backend}");
-                }
             }
         }
     }
@@ -296,6 +284,7 @@ fn sums_of_chunks_and_folds_are_what_their_definitions_say() {
         let scaled =
             |element: &Element, word: u64| Element(element.0.map(|each| each.wrapping_mul(word)));
         let mut sums = vec![Element::ZERO; CHUNKS];
+        let before = |at: usize| element(50 + at as u64);
         let mut folds = vec![[Element::ZERO; LANES]; count];
         for (at, weight) in weights.iter().enumerate() {
             for (lane, folded) in folds[at].iter_mut().enumerate() {
@@ -310,10 +299,23 @@ fn sums_of_chunks_and_folds_are_what_their_definitions_say() {
         for backend in backends() {
             let found = chunk_sums_with(backend, &words, &weights).of_lanes(&lanes);
             assert_eq!(found, sums, "{backend}");
-            let mut blocks = vec![Block::ZERO; count];
-            fold_with(backend, &words, &point, &mut blocks);
-            let found: Vec<_> = blocks.iter().map(Block::lanes).collect();
-            assert_eq!(found, folds, "{backend}");
+            let mut weights = weights.clone();
+            let edges = [1, 0, (1 << 48) - 1, 1 << 47];
+            weights
+                .iter_mut()
+                .zip(edges)
+                .for_each(|(weight, edge)| *weight = edge);
+            for weights in [None, Some(&weights[..])] {
+                let mut blocks: Vec<Block> =
+                    (0..count).map(|at| Block::of_all(&before(at))).collect();
+                add_folded_with(backend, &words, &point, weights, &mut blocks);
+                for (at, (block, fold)) in blocks.iter().zip(&folds).enumerate() {
+                    let weight =
+                        weights.map_or(Element::ONE, |weights| Element::of_bits(weights[at]));
+                    let expected = fold.map(|fold| before(at).add(&product(&fold, &weight)));
+                    assert_eq!(block.lanes(), expected, "{backend}");
+                }
+            }
         }
     }
 }
@@ -321,7 +323,7 @@ fn sums_of_chunks_and_folds_are_what_their_definitions_say() {
 #[test]
 #[should_panic(expected = "rows of 256 words")]
 fn words_that_are_no_whole_rows_panic() {
-    words::fold(&[0; 255], &[Element::ZERO; CHUNKS], &mut []);
+    words::add_folded(&[0; 255], &[Element::ZERO; CHUNKS], None, &mut []);
 }
 
 #[test]

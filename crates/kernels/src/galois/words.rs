@@ -12,6 +12,7 @@
 //! weights, which cost an addition of words for each bit (see `subsets`). [`Sums::of_lanes`] adds
 //! up the lanes at the end.
 
+use super::product::multiply_by_bits;
 use super::subsets::{AddSubsets, TOGETHER, subsets};
 use super::{Block, DEGREE, Element, LANES};
 use crate::dispatch::{Backend, backend};
@@ -144,55 +145,63 @@ pub(super) fn chunk_sums_with(backend: Backend, words: &[u64], weights: &[u64]) 
     })
 }
 
-/// Computes, for each row, the sum of the chunks times the elements of `point`, lane by lane: the
-/// value of the polynomial at a point, if these are the values of the chunks' indicators there.
+/// Adds to the sums, for each row, the chunks times the elements of `point`, lane by lane: the value
+/// of the polynomial at a point, if these are the values of the chunks' indicators there. It is
+/// multiplied by the row's weight, if there are weights: the bits of members of the exceptional set.
 ///
 /// # Panics
-/// If the words are not whole rows, or if there is not a block for each.
-pub fn fold(words: &[u64], point: &[Element; CHUNKS], folded: &mut [Block]) {
-    fold_with(backend(), words, point, folded);
+/// If the words are not whole rows, or if there is not a block or a weight for each.
+pub fn add_folded(
+    words: &[u64],
+    point: &[Element; CHUNKS],
+    weights: Option<&[u64]>,
+    sums: &mut [Block],
+) {
+    add_folded_with(backend(), words, point, weights, sums);
 }
 
-pub(super) fn fold_with(
+pub(super) fn add_folded_with(
     backend: Backend,
     words: &[u64],
     point: &[Element; CHUNKS],
-    folded: &mut [Block],
+    weights: Option<&[u64]>,
+    sums: &mut [Block],
 ) {
     let point: [[u64; CHUNKS]; DEGREE] =
         std::array::from_fn(|exponent| point.map(|element| element.0[exponent]));
-    assert_eq!(folded.len(), rows(words), "a block for each row");
-    parallel::map_blocks::<_, u64, 1, 0>(
-        folded.len(),
-        GRAIN,
-        [folded],
-        [],
-        |first, [folded], []| {
-            vector::run(
-                backend,
-                Fold {
-                    words: &words[first * ROW..],
-                    point: &point,
-                    folded,
-                },
-            );
-        },
-    );
+    assert_eq!(sums.len(), rows(words), "a block for each row");
+    if let Some(weights) = weights {
+        check(words, weights);
+    }
+    parallel::map_blocks::<_, u64, 1, 0>(sums.len(), GRAIN, [sums], [], |first, [sums], []| {
+        vector::run(
+            backend,
+            AddFolded {
+                words: &words[first * ROW..],
+                point: &point,
+                weights: weights.map(|weights| &weights[first..]),
+                sums,
+            },
+        );
+    });
 }
 
-struct Fold<'a> {
+struct AddFolded<'a> {
     words: &'a [u64],
     /// By exponent, then by chunk.
     point: &'a [[u64; CHUNKS]; DEGREE],
-    folded: &'a mut [Block],
+    weights: Option<&'a [u64]>,
+    sums: &'a mut [Block],
 }
 
-impl Kernel for Fold<'_> {
+impl Kernel for AddFolded<'_> {
     #[inline(always)]
     fn run<V: Vector>(self, zero: V) {
         /// The number of exponents whose sums are in registers at a time.
         const SIDE_BY_SIDE: usize = 12;
-        for (row, folded) in self.words.chunks_exact(ROW).zip(self.folded) {
+        let mut folded = Block::ZERO;
+        let rows = self.words.chunks_exact(ROW).zip(self.sums);
+        for (at, (row, sum)) in rows.enumerate() {
             let points = self.point.chunks_exact(SIDE_BY_SIDE);
             for (sums, points) in folded.0.chunks_exact_mut(SIDE_BY_SIDE).zip(points) {
                 let mut vectors = [zero; SIDE_BY_SIDE];
@@ -205,6 +214,12 @@ impl Kernel for Fold<'_> {
                 for (sum, vector) in sums.iter_mut().zip(vectors) {
                     vector.store(sum);
                 }
+            }
+            if let Some(weights) = self.weights {
+                multiply_by_bits(zero, &mut folded, weights[at]);
+            }
+            for (sum, words) in sum.0.iter_mut().zip(&folded.0) {
+                zero.load(sum).add(zero.load(words)).store(sum);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The prover's side.
 
 use super::challenges::{Opening, Point, Seed, Told, Weights};
-use super::folds::{self, Side};
+use super::folds::{self, Blocks, Side, vertex_sums};
 use super::maps::{self, MapEquations};
 use super::ring::{Ring, Value};
 use super::values::{blinding, uniform, words};
@@ -17,8 +17,11 @@ pub struct Prover<'a, R: Ring> {
     maps: &'a [MapEquations<R::Map, [&'a [u64]; 2]>],
     /// The levels whose points are still to come, the next one last.
     levels: Vec<Level>,
-    /// What is left of both sides.
+    /// What is left of both sides after the first fold, or if there is none.
     sides: [Vec<R::Block>; 2],
+    /// Both sides' blocks of maps, and the point of the words, until the first fold.
+    joining: [Vec<R::Block>; 2],
+    point: Vec<R::Element>,
     told: Told,
     weights: Weights<R>,
     masks: Stream,
@@ -63,6 +66,8 @@ impl<'a, R: Ring> Prover<'a, R> {
             maps,
             levels,
             sides: [Vec::new(), Vec::new()],
+            joining: [Vec::new(), Vec::new()],
+            point: Vec::new(),
             told,
             weights,
             masks: name.stream::<R>(with_left, Purpose::Masks),
@@ -99,17 +104,23 @@ impl<'a, R: Ring> Prover<'a, R> {
         }
         self.levels.pop();
         let indicators = Point::draw::<R>(seed, level).indicators();
-        self.sides = match level {
-            Level::Words => [Side::Left, Side::Right].map(|side| {
-                let mut blocks = self.folded(side, &indicators);
-                blocks.extend(self.joining(side));
-                blocks
-            }),
-            _ => self
-                .sides
-                .each_ref()
-                .map(|side| R::fold_blocks(side, &indicators)),
-        };
+        if level == Level::Words {
+            self.joining = [Side::Left, Side::Right].map(|side| self.joining(side));
+            self.point = indicators;
+            if let Some(Level::Fold(variables)) = self.levels.last() {
+                let [left, right] = [Side::Left, Side::Right].map(|side| self.blocks(side));
+                let lanes = &self.weights.lanes;
+                let sums = vertex_sums([&left, &right], &self.point, *variables, lanes);
+                return Ok(self.masked(&sums));
+            }
+            self.fold_words(&[R::Element::ONE]);
+        } else if self.point.is_empty() {
+            for side in &mut self.sides {
+                *side = R::fold_blocks(side, &indicators);
+            }
+        } else {
+            self.fold_words(&indicators);
+        }
         let [left, right] = &self.sides;
         let values = match self.levels.last() {
             Some(Level::Fold(variables)) => {
@@ -126,11 +137,22 @@ impl<'a, R: Ring> Prover<'a, R> {
         self.levels.len() == 1
     }
 
-    /// Folds all words of one side.
-    fn folded(&self, side: Side, indicators: &[R::Element]) -> Vec<R::Block> {
-        let equations = self.equations.iter();
-        let factor = |both: &'a [&'a [u64]; 2]| both[side as usize];
-        folds::of_words(equations, factor, side, &self.weights, indicators)
+    /// Returns the blocks of one side.
+    fn blocks(&self, side: Side) -> Blocks<'_, R> {
+        let equations: &[Equations<[&[u64]; 2]>] = self.equations;
+        let joining = &self.joining[side as usize];
+        let factor = |both| -> &[u64] {
+            let both: &[&[u64]; 2] = both;
+            both[side as usize]
+        };
+        Blocks::of(equations.iter(), factor, side, &self.weights, joining)
+    }
+
+    /// Folds all words and blocks of both sides.
+    fn fold_words(&mut self, blocks: &[R::Element]) {
+        let point = std::mem::take(&mut self.point);
+        self.sides = [Side::Left, Side::Right].map(|side| self.blocks(side).folded(&point, blocks));
+        self.joining = [Vec::new(), Vec::new()];
     }
 
     /// Computes the blocks of maps of one side.

@@ -206,21 +206,21 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
         sums
     }
 
-    fn fold_words(
-        words: &[u64],
-        point: &[Byte],
-        rows: Option<&[u64]>,
-        folded: &mut [[Byte; LANES]],
-    ) {
-        for (row, folded) in folded.iter_mut().enumerate() {
+    fn add_folded(words: &[u64], point: &[Byte], rows: Option<&[u64]>, sums: &mut [[Byte; LANES]]) {
+        for (row, sums) in sums.iter_mut().enumerate() {
             let weight = rows.map_or(Byte::ONE, |rows| Self::member(rows[row]));
-            *folded = std::array::from_fn(|lane| {
-                let chunks = words[row * CHUNKS..].iter().zip(point);
-                let sum = chunks.fold(Byte::ZERO, |sum, (word, factor)| {
-                    sum.add(&bit(*word, lane).mul(factor))
-                });
-                sum.mul(&weight)
-            });
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                for (word, factor) in words[row * CHUNKS..][..CHUNKS].iter().zip(point) {
+                    *sum = sum.add(&bit(*word, lane).mul(factor).mul(&weight));
+                }
+            }
+        }
+    }
+
+    fn add_scaled(blocks: &[[Byte; LANES]], factor: &Byte, sums: &mut [[Byte; LANES]]) {
+        let all = sums.as_flattened_mut().iter_mut();
+        for (sum, value) in all.zip(blocks.as_flattened()) {
+            *sum = sum.add(&value.mul(factor));
         }
     }
 
@@ -247,11 +247,8 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
     fn fold_blocks(blocks: &[[Byte; LANES]], point: &[Byte]) -> Vec<[Byte; LANES]> {
         let stride = blocks.len().div_ceil(point.len());
         let mut folded = vec![Self::ZEROS; stride];
-        for (at, block) in blocks.iter().enumerate() {
-            let sums = &mut folded[at % stride];
-            for (sum, value) in sums.iter_mut().zip(block) {
-                *sum = sum.add(&value.mul(&point[at / stride]));
-            }
+        for (chunk, factor) in blocks.chunks(stride.max(1)).zip(point) {
+            Self::add_scaled(chunk, factor, &mut folded);
         }
         folded
     }

@@ -21,7 +21,7 @@ use kernels::stream::Stream;
 use kernels::{binary_field, galois::LANES};
 
 /// An element of a ring.
-pub trait Value: Copy + PartialEq {
+pub trait Value: Copy + PartialEq + Send + Sync {
     /// The element 0.
     const ZERO: Self;
     /// The element 1.
@@ -52,9 +52,9 @@ pub trait Ring: Sized {
     /// Its elements.
     type Element: Value;
     /// An element for each lane.
-    type Block: Copy;
+    type Block: Copy + Send + Sync;
     /// The weights of lanes.
-    type Weights;
+    type Weights: Sync;
     /// The bilinear maps that equations may be about.
     type Map: Map<Element = Self::Element, Block = Self::Block, Weights = Self::Weights>;
     /// The block of zeros.
@@ -92,14 +92,17 @@ pub trait Ring: Sized {
     /// Returns, for each chunk, the sum of words with weights of rows and lanes.
     fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Self::Weights) -> Vec<Self::Element>;
 
-    /// Computes, for each row, the sum of the chunks times the elements of `point`; times the row's
+    /// Adds to the sums, for each row, the chunks times the elements of `point`; times the row's
     /// weight, if there are weights.
-    fn fold_words(
+    fn add_folded(
         words: &[u64],
         point: &[Self::Element],
         rows: Option<&[u64]>,
-        folded: &mut [Self::Block],
+        sums: &mut [Self::Block],
     );
+
+    /// Adds blocks times an element to the sums.
+    fn add_scaled(blocks: &[Self::Block], factor: &Self::Element, sums: &mut [Self::Block]);
 
     /// Returns, at each of {0, 1, ∞}^n, the sum of the products of blocks, with weights of lanes.
     fn block_sums(
@@ -187,11 +190,15 @@ impl Ring for Words {
         words::chunk_sums(words, rows).of_lanes(lanes)
     }
 
-    fn fold_words(words: &[u64], point: &[Element], rows: Option<&[u64]>, folded: &mut [Block]) {
+    fn add_folded(words: &[u64], point: &[Element], rows: Option<&[u64]>, sums: &mut [Block]) {
         let point = point.try_into().expect("an element for each chunk");
-        words::fold(words, point, folded);
-        if let Some(rows) = rows {
-            blocks::multiply_by_bits(folded, rows);
+        words::add_folded(words, point, rows, sums);
+    }
+
+    fn add_scaled(blocks: &[Block], factor: &Element, sums: &mut [Block]) {
+        let scaled = blocks::fold(blocks, &[*factor]);
+        for (sum, scaled) in sums.iter_mut().zip(&scaled) {
+            *sum = sum.add(scaled);
         }
     }
 
@@ -275,18 +282,19 @@ impl Ring for Bits {
         sums.into_iter().map(FieldElement).collect()
     }
 
-    fn fold_words(
+    fn add_folded(
         words: &[u64],
         point: &[FieldElement],
         rows: Option<&[u64]>,
-        folded: &mut [BitBlock],
+        sums: &mut [BitBlock],
     ) {
         let point = std::array::from_fn(|chunk| point[chunk].0);
-        let elements = folded.as_flattened_mut();
-        elements.copy_from_slice(&binary_field::fold(words, &point));
-        if let Some(rows) = rows {
-            binary_field::weigh(elements, rows);
-        }
+        binary_field::add_folded(words, &point, rows, sums.as_flattened_mut());
+    }
+
+    fn add_scaled(blocks: &[BitBlock], factor: &FieldElement, sums: &mut [BitBlock]) {
+        let sums = &mut sums[..blocks.len()];
+        binary_field::add_scaled(sums.as_flattened_mut(), blocks.as_flattened(), factor.0);
     }
 
     /// Left blocks of bits were multiplied by the weights of lanes. Those of maps need no weights.
@@ -315,8 +323,7 @@ impl Ring for Bits {
         let stride = blocks.len().div_ceil(point.len());
         let mut folded = vec![[0; 64]; stride];
         for (chunk, factor) in blocks.chunks(stride.max(1)).zip(point) {
-            let sums = folded[..chunk.len()].as_flattened_mut();
-            binary_field::add_scaled(sums, chunk.as_flattened(), factor.0);
+            Self::add_scaled(chunk, factor, &mut folded);
         }
         folded
     }

@@ -1,7 +1,7 @@
 //! The verifiers' sides.
 
 use super::challenges::{Opening, Point, Seed, Seeds, Weights};
-use super::folds::{self, Side};
+use super::folds::{self, Blocks, Side};
 use super::grid::{Map, Place};
 use super::maps::{self, MapEquations};
 use super::ring::{Ring, Value};
@@ -155,25 +155,22 @@ impl<'a, R: Ring> Verifier<'a, R> {
     /// Folds this verifier's factors at the points of all levels, and blinds the rest.
     fn folded(&self, blinding: R::Block) -> R::Block {
         let (side, weights) = (self.side, &self.weights);
-        let mut folded = Vec::new();
-        for (at, level) in self.levels.iter().enumerate() {
-            let indicators = self.point(at).indicators();
-            folded = match level {
-                Level::Words => {
-                    let equations = self.known.iter().map(|kind| &kind.factors);
-                    let mut blocks =
-                        folds::of_words(equations, |factor| factor, side, weights, &indicators);
-                    blocks.extend(maps::joining(self.elements(), side, weights));
-                    blocks
-                }
-                Level::Fold(_) => R::fold_blocks(&folded, &indicators),
-                Level::Blind => {
-                    let both = [folds::last::<R>(&folded), blinding];
-                    R::fold_blocks(&both, &indicators)
-                }
-            };
+        let equations = self.known.iter().map(|kind| &kind.factors);
+        let joining = maps::joining(self.elements(), side, weights);
+        let blocks = Blocks::of(equations, |factor| factor, side, weights, &joining);
+        let point = |at: usize| self.point(at).indicators();
+        let last = self.levels.len() - 1;
+        // The last point is the blinding's.
+        let first = if last > 1 {
+            point(1)
+        } else {
+            vec![R::Element::ONE]
+        };
+        let mut folded = blocks.folded(&point(0), &first);
+        for at in 2..last {
+            folded = R::fold_blocks(&folded, &point(at));
         }
-        folded[0]
+        R::fold_blocks(&[folds::last::<R>(&folded), blinding], &point(last))[0]
     }
 }
 
