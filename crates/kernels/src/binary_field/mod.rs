@@ -228,16 +228,25 @@ fn weighted_sums_with(
     })
 }
 
-/// Adds 64 elements for each row to the sums. Element p is Σ_i `point[i]` · (bit p of word i). It is
-/// multiplied by X^p and the row's weight, if there are weights.
+/// An element for each chunk, ready to fold many words.
+pub struct Point(Folder);
+
+impl Point {
+    /// Returns the point at which the indicators of the chunks have these values.
+    #[must_use]
+    pub fn of(elements: &[u64; CHUNKS]) -> Self {
+        Self(Folder::of(backend(), elements))
+    }
+}
+
+/// Adds 64 elements for each row to the sums. Element p is the value at the point of the function of
+/// the words' bits p. It is multiplied by X^p and the row's weight, if there are weights.
 ///
 /// # Panics
 /// If `words` is not whole rows of [`CHUNKS`] words, or if there are not [`LANES`] sums and a weight
 /// for each.
-pub fn add_folded(words: &[u64], point: &[u64; CHUNKS], weights: Option<&[u64]>, sums: &mut [u64]) {
-    let backend = backend();
-    let folder = Folder::of(backend, point);
-    add_folded_with(Engine::of(backend), &folder, words, weights, sums);
+pub fn add_folded(words: &[u64], point: &Point, weights: Option<&[u64]>, sums: &mut [u64]) {
+    add_folded_with(Engine::of(backend()), &point.0, words, weights, sums);
 }
 
 fn add_folded_with(

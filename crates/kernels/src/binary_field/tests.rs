@@ -57,7 +57,7 @@ fn sum(terms: impl Iterator<Item = u64>) -> u64 {
 /// The folded rows.
 fn fold(words: &[u64], point: &[u64; CHUNKS]) -> Vec<u64> {
     let mut sums = vec![0; words.len() / CHUNKS * LANES];
-    add_folded(words, point, None, &mut sums);
+    add_folded(words, &Point::of(point), None, &mut sums);
     sums
 }
 
@@ -401,11 +401,16 @@ fn scaled_sums_products_and_weighed_rows_are_what_their_definitions_say() {
 #[test]
 #[should_panic(expected = "65 sums for 1 rows")]
 fn a_folded_row_of_too_many_sums_panics() {
-    add_folded(&[0; 32], &[1; CHUNKS], None, &mut [0; 65]);
+    add_folded(&[0; 32], &Point::of(&[1; CHUNKS]), None, &mut [0; 65]);
 }
 
 #[test]
 #[should_panic(expected = "2 rows take 64 words, not 32")]
 fn a_weight_of_a_missing_row_panics() {
-    add_folded(&[0; 32], &[1; CHUNKS], Some(&[1; 2]), &mut [0; 64]);
+    add_folded(
+        &[0; 32],
+        &Point::of(&[1; CHUNKS]),
+        Some(&[1; 2]),
+        &mut [0; 64],
+    );
 }

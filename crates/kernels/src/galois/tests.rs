@@ -299,6 +299,7 @@ fn sums_of_chunks_and_folds_are_what_their_definitions_say() {
         for backend in backends() {
             let found = chunk_sums_with(backend, &words, &weights).of_lanes(&lanes);
             assert_eq!(found, sums, "{backend}");
+            let point = words::Point::of(&point);
             let mut weights = weights.clone();
             let edges = [1, 0, (1 << 48) - 1, 1 << 47];
             weights
@@ -323,7 +324,8 @@ fn sums_of_chunks_and_folds_are_what_their_definitions_say() {
 #[test]
 #[should_panic(expected = "rows of 256 words")]
 fn words_that_are_no_whole_rows_panic() {
-    words::add_folded(&[0; 255], &[Element::ZERO; CHUNKS], None, &mut []);
+    let point = words::Point::of(&[Element::ZERO; CHUNKS]);
+    words::add_folded(&[0; 255], &point, None, &mut []);
 }
 
 #[test]

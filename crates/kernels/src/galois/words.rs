@@ -145,30 +145,35 @@ pub(super) fn chunk_sums_with(backend: Backend, words: &[u64], weights: &[u64]) 
     })
 }
 
-/// Adds to the sums, for each row, the chunks times the elements of `point`, lane by lane: the value
-/// of the polynomial at a point, if these are the values of the chunks' indicators there. It is
+/// An element for each chunk, ready to fold many words.
+pub struct Point([[u64; CHUNKS]; DEGREE]);
+
+impl Point {
+    /// Returns the point at which the indicators of the chunks have these values.
+    #[must_use]
+    pub fn of(elements: &[Element; CHUNKS]) -> Self {
+        Self(std::array::from_fn(|exponent| {
+            elements.map(|element| element.0[exponent])
+        }))
+    }
+}
+
+/// Adds to the sums, for each row, the value of its polynomial at a point, lane by lane. It is
 /// multiplied by the row's weight, if there are weights: the bits of members of the exceptional set.
 ///
 /// # Panics
 /// If the words are not whole rows, or if there is not a block or a weight for each.
-pub fn add_folded(
-    words: &[u64],
-    point: &[Element; CHUNKS],
-    weights: Option<&[u64]>,
-    sums: &mut [Block],
-) {
+pub fn add_folded(words: &[u64], point: &Point, weights: Option<&[u64]>, sums: &mut [Block]) {
     add_folded_with(backend(), words, point, weights, sums);
 }
 
 pub(super) fn add_folded_with(
     backend: Backend,
     words: &[u64],
-    point: &[Element; CHUNKS],
+    point: &Point,
     weights: Option<&[u64]>,
     sums: &mut [Block],
 ) {
-    let point: [[u64; CHUNKS]; DEGREE] =
-        std::array::from_fn(|exponent| point.map(|element| element.0[exponent]));
     assert_eq!(sums.len(), rows(words), "a block for each row");
     if let Some(weights) = weights {
         check(words, weights);
@@ -178,7 +183,7 @@ pub(super) fn add_folded_with(
             backend,
             AddFolded {
                 words: &words[first * ROW..],
-                point: &point,
+                point: &point.0,
                 weights: weights.map(|weights| &weights[first..]),
                 sums,
             },

@@ -65,12 +65,12 @@ impl<'a, R: Ring> Blocks<'a, R> {
         self.count += blocks;
     }
 
-    /// Adds a range of the blocks, the words of rows folded with the elements of `point`, and all
-    /// blocks of maps times `factor`.
+    /// Adds a range of the blocks: the words of rows folded at the point, and the blocks of maps times
+    /// the factor.
     fn add(
         &self,
         range: Range<usize>,
-        point: &[R::Element],
+        point: &R::Point,
         factor: &R::Element,
         sums: &mut [R::Block],
     ) {
@@ -101,8 +101,11 @@ impl<'a, R: Ring> Blocks<'a, R> {
     /// Folds words at the point of their level, and blocks at that of the next one, if it is a fold.
     pub(super) fn folded(&self, words: &[R::Element], blocks: &[R::Element]) -> Vec<R::Block> {
         let stride = self.count.div_ceil(blocks.len());
-        let scaled = |factor: &R::Element| words.iter().map(|word| word.mul(factor)).collect();
-        let points: Vec<Vec<R::Element>> = blocks.iter().map(scaled).collect();
+        let points = blocks.iter().map(|factor| {
+            let scaled: Vec<R::Element> = words.iter().map(|word| word.mul(factor)).collect();
+            R::point(&scaled)
+        });
+        let points: Vec<R::Point> = points.collect();
         let mut folded = vec![R::ZEROS; stride];
         parallel::map_blocks::<_, u64, 1, 0>(
             stride,
@@ -131,14 +134,14 @@ impl<'a, R: Ring> Blocks<'a, R> {
 }
 
 /// Returns, at each of {0, 1, ∞}^n, the sum of the products of both sides' blocks, whose words are
-/// folded with the elements of `point`, with weights of lanes.
+/// folded with the elements of `point`; with weights of lanes.
 pub(super) fn vertex_sums<R: Ring>(
     sides: [&Blocks<'_, R>; 2],
     point: &[R::Element],
     variables: u32,
     lanes: &R::Weights,
 ) -> Vec<R::Element> {
-    let chunks = 1 << variables;
+    let (point, chunks) = (R::point(point), 1 << variables);
     let stride = sides[0].count.div_ceil(chunks);
     let total = Mutex::new(vec![R::Element::ZERO; 3_usize.pow(variables)]);
     parallel::for_blocks(stride, TOGETHER, |range| {
@@ -146,7 +149,7 @@ pub(super) fn vertex_sums<R: Ring>(
             let mut blocks = vec![R::ZEROS; chunks * range.len()];
             for (chunk, blocks) in blocks.chunks_exact_mut(range.len()).enumerate() {
                 let range = side.range(chunk, range.start, stride, range.len());
-                side.add(range, point, &R::Element::ONE, blocks);
+                side.add(range, &point, &R::Element::ONE, blocks);
             }
             blocks
         });

@@ -72,6 +72,7 @@ impl Map for NoMap {
     type Element = Byte;
     type Block = [Byte; LANES];
     type Weights = [Byte; LANES];
+    type Point = Vec<Byte>;
 
     fn grid(&self) -> Grid {
         match *self {}
@@ -141,6 +142,7 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
     type Element = Byte;
     type Block = [Byte; LANES];
     type Weights = [Byte; LANES];
+    type Point = Vec<Byte>;
     type Map = NoMap;
     const ZEROS: [Byte; LANES] = [Byte::ZERO; LANES];
 
@@ -206,7 +208,16 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
         sums
     }
 
-    fn add_folded(words: &[u64], point: &[Byte], rows: Option<&[u64]>, sums: &mut [[Byte; LANES]]) {
+    fn point(indicators: &[Byte]) -> Vec<Byte> {
+        indicators.to_vec()
+    }
+
+    fn add_folded(
+        words: &[u64],
+        point: &Vec<Byte>,
+        rows: Option<&[u64]>,
+        sums: &mut [[Byte; LANES]],
+    ) {
         for (row, sums) in sums.iter_mut().enumerate() {
             let weight = rows.map_or(Byte::ONE, |rows| Self::member(rows[row]));
             for (lane, sum) in sums.iter_mut().enumerate() {

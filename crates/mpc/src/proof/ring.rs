@@ -55,6 +55,8 @@ pub trait Ring: Sized {
     type Block: Copy + Send + Sync;
     /// The weights of lanes.
     type Weights: Sync;
+    /// A point at which rows are folded.
+    type Point: Sync;
     /// The bilinear maps that equations may be about.
     type Map: Map<Element = Self::Element, Block = Self::Block, Weights = Self::Weights>;
     /// The block of zeros.
@@ -92,11 +94,14 @@ pub trait Ring: Sized {
     /// Returns, for each chunk, the sum of words with weights of rows and lanes.
     fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Self::Weights) -> Vec<Self::Element>;
 
-    /// Adds to the sums, for each row, the chunks times the elements of `point`; times the row's
-    /// weight, if there are weights.
+    /// Returns the point at which the indicators of the chunks have these values.
+    fn point(indicators: &[Self::Element]) -> Self::Point;
+
+    /// Adds to the sums, for each row, the value of its chunks' polynomial at the point; times the
+    /// row's weight, if there are weights.
     fn add_folded(
         words: &[u64],
-        point: &[Self::Element],
+        point: &Self::Point,
         rows: Option<&[u64]>,
         sums: &mut [Self::Block],
     );
@@ -145,6 +150,7 @@ impl Ring for Words {
     type Element = Element;
     type Block = Block;
     type Weights = Block;
+    type Point = words::Point;
     type Map = Product;
     const ZEROS: Block = Block::ZERO;
 
@@ -190,8 +196,11 @@ impl Ring for Words {
         words::chunk_sums(words, rows).of_lanes(lanes)
     }
 
-    fn add_folded(words: &[u64], point: &[Element], rows: Option<&[u64]>, sums: &mut [Block]) {
-        let point = point.try_into().expect("an element for each chunk");
+    fn point(indicators: &[Element]) -> words::Point {
+        words::Point::of(indicators.try_into().expect("an element for each chunk"))
+    }
+
+    fn add_folded(words: &[u64], point: &words::Point, rows: Option<&[u64]>, sums: &mut [Block]) {
         words::add_folded(words, point, rows, sums);
     }
 
@@ -241,6 +250,7 @@ impl Ring for Bits {
     type Element = FieldElement;
     type Block = BitBlock;
     type Weights = ();
+    type Point = binary_field::Point;
     type Map = InnerProduct;
     const ZEROS: BitBlock = [0; 64];
 
@@ -282,14 +292,17 @@ impl Ring for Bits {
         sums.into_iter().map(FieldElement).collect()
     }
 
+    fn point(indicators: &[FieldElement]) -> binary_field::Point {
+        binary_field::Point::of(&std::array::from_fn(|chunk| indicators[chunk].0))
+    }
+
     fn add_folded(
         words: &[u64],
-        point: &[FieldElement],
+        point: &binary_field::Point,
         rows: Option<&[u64]>,
         sums: &mut [BitBlock],
     ) {
-        let point = std::array::from_fn(|chunk| point[chunk].0);
-        binary_field::add_folded(words, &point, rows, sums.as_flattened_mut());
+        binary_field::add_folded(words, point, rows, sums.as_flattened_mut());
     }
 
     fn add_scaled(blocks: &[BitBlock], factor: &FieldElement, sums: &mut [BitBlock]) {

@@ -9,8 +9,8 @@
 
 use super::relations::Half;
 use crate::proof::{
-    ENOUGH_ROWS, Equations, InnerProduct, Known, KnownMap, MOST_ROWS, MapEquations, MapTerm, Place,
-    Product,
+    Bits, ENOUGH_ROWS, Equations, InnerProduct, Known, KnownMap, MOST_ROWS, MapEquations, MapTerm,
+    Place, Product, Ring, Words,
 };
 use crate::replicated::Pair;
 use crate::{Bilinear, Error, Result};
@@ -43,6 +43,12 @@ pub(in crate::replicated) const ENOUGH_ELEMENTS: usize = LANES * ENOUGH_ROWS;
 
 /// The length of the longest inner product that a map has, unless it is a convolution's.
 pub(in crate::replicated) const LONGEST: usize = 1 << 16;
+
+/// The words that fill up a list.
+const ROOM: usize = {
+    let (words, bits) = (Words::ROW, Bits::ROW);
+    if words > bits { words } else { bits }
+};
 
 /// The role of a party in the proof of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -197,7 +203,7 @@ impl Ledger {
         self.size += 3 * TERMS * constants[0].len();
         for (list, more) in [(all_x, x), (all_y, y), (all_constants, constants)] {
             for (all, more) in list.iter_mut().zip(more) {
-                all.extend_from_slice(more);
+                extend(all, more);
             }
         }
     }
@@ -276,7 +282,10 @@ impl Ledger {
             Role::Prover => unreachable!("a verifier"),
         };
         append(&mut known.factors, half.factors);
-        known.constants.extend(half.constants);
+        match known.constants.is_empty() {
+            true => known.constants = half.constants,
+            false => extend(&mut known.constants, &half.constants),
+        }
     }
 
     /// Records an inner product that this party proves. It has at most [`ENOUGH_ELEMENTS`].
@@ -516,6 +525,12 @@ fn append(all: &mut Factors, more: Factors) {
         return;
     }
     for (all, more) in all.iter_mut().zip(more) {
-        all.extend(more);
+        extend(all, &more);
     }
+}
+
+/// Appends words, and leaves room for [`Ledger::fill_up`], which would move all of them otherwise.
+fn extend(all: &mut Vec<u64>, more: &[u64]) {
+    all.reserve(more.len() + ROOM);
+    all.extend_from_slice(more);
 }
