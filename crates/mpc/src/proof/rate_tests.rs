@@ -72,7 +72,6 @@ impl Map for NoMap {
     type Element = Byte;
     type Block = [Byte; LANES];
     type Weights = [Byte; LANES];
-    type Point = Vec<Byte>;
 
     fn grid(&self) -> Grid {
         match *self {}

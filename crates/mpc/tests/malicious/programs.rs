@@ -59,7 +59,7 @@ const fn opening(openings: usize, program: Program) -> Program {
 }
 
 /// All programs.
-pub const PROGRAMS: [Program; 24] = [
+pub const PROGRAMS: [Program; 25] = [
     exact("sum of clients' vectors", |p, n| {
         let x = federation::sum(p, &federation::pieces(n, Width::Half), n, Width::Half)?;
         opened(p, &x)
@@ -114,6 +114,16 @@ pub const PROGRAMS: [Program; 24] = [
         let map = Bilinear::ByTransposed {
             batch: 1,
             m: 2,
+            k,
+            n: 3,
+        };
+        mapped(p, &map)
+    }),
+    exact("long inner products", |p, n| {
+        let k = 1100 + n.div_ceil(64);
+        let map = Bilinear::Matrix {
+            batch: 2,
+            m: 1,
             k,
             n: 3,
         };

@@ -18,7 +18,7 @@ use testkit::Random;
 const SIZES: [usize; 2] = [3, 1540];
 
 /// The names of all values that operations send.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "AND",
     "E1",
     "E2",
@@ -40,6 +40,7 @@ const NAMES: [&str; 22] = [
     "s2·s1",
     "s3·(s2 ∨ s1)",
     "s3·s2",
+    "sums of pieces",
     "top carries",
 ];
 
@@ -70,7 +71,19 @@ impl Site {
     }
 
     fn is_of_planes(&self) -> bool {
-        let words = ["product", "m", "H", "U", "E1", "E2", "a1", "a2", "c1", "c2"];
+        let words = [
+            "product",
+            "sums of pieces",
+            "m",
+            "H",
+            "U",
+            "E1",
+            "E2",
+            "a1",
+            "a2",
+            "c1",
+            "c2",
+        ];
         !words.contains(&self.value.name) && !self.value.name.starts_with("guard")
     }
 

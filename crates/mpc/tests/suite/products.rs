@@ -36,6 +36,11 @@ pub fn matrices(protocol: &str) {
         (4, 9, 2, 1),
         (2, 65, 33, 40),
         (1, 1, 300, 17),
+        // Long inner products of few outputs.
+        (1, 1, 5000, 1),
+        (3, 2, 2100, 3),
+        (300, 1, 7, 2),
+        (1, 1, 700_001, 1),
     ] {
         let map = Bilinear::Matrix { batch, m, k, n };
         let mut random = Random::new(7);

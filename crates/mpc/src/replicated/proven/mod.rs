@@ -34,5 +34,6 @@ pub(super) mod products;
 mod record;
 mod relations;
 pub(super) mod sign;
+mod spread;
 pub(super) mod truncation;
 pub(super) mod verification;

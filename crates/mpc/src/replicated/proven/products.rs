@@ -12,6 +12,7 @@
 //! masked, so the sharing is uniform.
 
 use super::record::{LONGEST, Ledger};
+use super::spread::Spread;
 use crate::blocks;
 use crate::group::Group;
 use crate::replicated::products::{Factors, factors};
@@ -110,7 +111,7 @@ impl Replicated {
         };
         let n = theirs.len();
         let [mut left, mut right] = [vec![0; n], vec![0; n]];
-        if let Bilinear::Elementwise { .. } = map {
+        if !Ledger::takes_own_away(map) {
             map.evaluate(&mut left, &[(x[1], y[1])]);
         }
         let rates = Rates {
@@ -143,7 +144,7 @@ fn pieces((map, [x, y]): &Factors) -> Vec<Piece> {
     else {
         return Vec::new();
     };
-    if k <= LONGEST {
+    if k <= LONGEST || Spread::is_better(map) {
         return Vec::new();
     }
     // Of rows of a number of words, the words of a piece.

@@ -8,6 +8,7 @@
 //! shares the first of them, and the right verifier is party i + 1, which shares the second.
 
 use super::relations::Half;
+use super::spread::Spread;
 use crate::proof::{
     Bits, ENOUGH_ROWS, Equations, InnerProduct, Known, KnownMap, MOST_ROWS, MapEquations, MapTerm,
     Place, Product, Ring, Words,
@@ -31,9 +32,11 @@ type Factors = Vec<Vec<u64>>;
 /// The kinds of equations: of products, and of 1, 2 and 3 terms.
 const KINDS: usize = 1 + MOST_TERMS;
 
-/// What one proof is about: the words of each kind of equations, the maps, and the inner products.
+/// What one proof is about: the words of each kind of equations, the rows of spread sums, the maps,
+/// and the inner products.
 pub(in crate::replicated) struct Part {
     kinds: [Range<usize>; KINDS],
+    spread: Range<usize>,
     maps: Range<usize>,
     inner: Range<usize>,
 }
@@ -64,7 +67,8 @@ pub(in crate::replicated) struct Ledger {
     products: Products,
     /// The others, by their number of terms.
     others: [Others; MOST_TERMS],
-    /// Those of sums of products, modulo 2^64.
+    /// Those of sums of products, modulo 2^64: of long ones, and of others.
+    spread: Vec<Spread>,
     maps: Vec<Mapped>,
     /// Those of inner products in GF(2^64), beside equations of bits.
     inner: Inner,
@@ -228,10 +232,20 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records a map as [`products`](Self::products) records products, but that the constants still
-    /// have the map of the left verifier's own operands. A batch is split into products that one
+    /// Returns whether the constants that [`map`](Self::map) takes still have the map of the left
+    /// verifier's own operands.
+    pub fn takes_own_away(map: &Bilinear) -> bool {
+        !matches!(map, Bilinear::Elementwise { .. }) && !Spread::is_better(map)
+    }
+
+    /// Records a map as [`products`](Self::products) records products. A batch is split into products that one
     /// proof has room for.
     pub fn map<'a>(&mut self, map: &Bilinear, x: Pair<'a>, y: Pair<'a>, constants: Pair<'a>) {
+        if Spread::is_better(map) {
+            let spread = Spread::of(map, x, y, constants);
+            self.size += 3 * spread.rows() * spread.terms() * Words::ROW;
+            return self.spread.push(spread);
+        }
         let (batch, sizes, layout) = match *map {
             Bilinear::Elementwise { .. } => return self.products(x, y, constants),
             Bilinear::Convolution(shape) => {
@@ -326,10 +340,17 @@ impl Ledger {
         });
         let blocks: Vec<usize> = self.maps.iter().map(Mapped::blocks).collect();
         let (mut maps, mut inner) = (Whole::new(blocks), Whole::new(self.inner.blocks(role)));
+        let of_sums = |sums: &Spread| iter::repeat_n(sums.terms(), sums.rows());
+        let mut spread = Whole::new(self.spread.iter().flat_map(of_sums).collect());
         let mut parts = Vec::new();
-        while !maps.is_empty() || !inner.is_empty() || rest.iter().any(|range| !range.is_empty()) {
+        while rest.iter().any(|range| !range.is_empty())
+            || [&maps, &inner, &spread]
+                .iter()
+                .any(|whole| !whole.is_empty())
+        {
             let mut room = ENOUGH_ROWS;
             let (maps, inner) = (maps.take(&mut room), inner.take(&mut room));
+            let spread = spread.take(&mut room);
             let kinds = std::array::from_fn(|kind| {
                 let terms = if kind == 0 { TERMS } else { kind };
                 let range = &mut rest[kind];
@@ -338,7 +359,12 @@ impl Ledger {
                 range.start = taken.end;
                 taken
             });
-            parts.push(Part { kinds, maps, inner });
+            parts.push(Part {
+                kinds,
+                spread,
+                maps,
+                inner,
+            });
         }
         parts
     }
@@ -365,7 +391,9 @@ impl Ledger {
             }
         });
         let of_others = of_others.filter(|equations| equations.count > 0);
-        iter::once(of_products).chain(of_others).collect()
+        let of_sums = self.spread_rows(part).map(|(sums, row)| sums.proved(row));
+        let all = iter::once(of_products).chain(of_others);
+        all.chain(of_sums).collect()
     }
 
     /// Returns what a verifier knows of a part.
@@ -378,7 +406,36 @@ impl Ledger {
             known(half.factors.iter(), &half.constants, range)
         });
         let of_others = of_others.filter(|known| known.factors.count > 0);
-        iter::once(of_products).chain(of_others).collect()
+        let of_sums = self.spread_rows(part);
+        let of_sums = of_sums.map(|(sums, row)| sums.known(role, row));
+        let all = iter::once(of_products).chain(of_others);
+        all.chain(of_sums).collect()
+    }
+
+    /// Returns the rows of spread sums of a part.
+    fn spread_rows(&self, part: &Part) -> impl Iterator<Item = (&Spread, usize)> {
+        let all = self.spread.iter();
+        let all = all.flat_map(|sums| (0..sums.rows()).map(move |row| (sums, row)));
+        all.skip(part.spread.start).take(part.spread.len())
+    }
+
+    /// Returns the number of words that each prover tells of spread sums.
+    pub fn told(&self) -> usize {
+        self.spread.iter().map(Spread::told).sum()
+    }
+
+    /// Returns what this party tells of them, before it is masked.
+    pub fn sums(&self) -> Vec<u64> {
+        self.spread.iter().flat_map(Spread::sums).collect()
+    }
+
+    /// Takes what this party knows as a verifier of what a prover tells.
+    pub fn settle(&mut self, role: Role, mut told: &[u64]) {
+        for sums in &mut self.spread {
+            let own;
+            (own, told) = told.split_at(sums.told());
+            sums.settle(role, own);
+        }
     }
 
     /// Returns what this party proves of the maps of a part.

@@ -4,10 +4,11 @@
 //! right verifier of the previous party's ([`super::record`], [`crate::proof`]). The three proofs
 //! run side by side, and so do the parts of what is too much for one proof.
 //!
-//! **Rounds.** One for what the verifiers tell the provers first, two for each message of a prover
-//! and its challenge, of which the last challenge is left out, and one for the decision: 5 for the
-//! smallest proofs, 13 for those of 2^20 products, and 15 for longer sums of products. Public values
-//! that were not compared before are compared first, in up to two rounds.
+//! **Rounds.** One for what provers tell of long inner products, if there are any
+//! ([`super::spread`]), one for what the verifiers tell the provers first, two for each message of a
+//! prover and its challenge, of which the last challenge is left out, and one for the decision: 5 for
+//! the smallest proofs, 13 for those of 2^20 products, and 15 for longer sums of products. Public
+//! values that were not compared before are compared first, in up to two rounds.
 //!
 //! **Barrier.** Whatever a party opens, it opens after it has heard from both others that they
 //! accept. If several fibers run side by side, a proof takes the record of all of them, and an
@@ -36,7 +37,7 @@ use crate::proof::{
 use crate::replicated::Replicated;
 use crate::replicated::inputs::HASH;
 use crate::{Error, Result, Verification};
-use kernels::stream::Key;
+use kernels::stream::{Key, Stream};
 use std::time::Instant;
 
 /// The size from which on a record is verified at once: 128 to 256 MiB.
@@ -219,6 +220,16 @@ impl Seat {
         }
     }
 
+    /// Draws what masks the message of a prover about spread sums, from its key with its left
+    /// verifier.
+    fn masks(&self, prover: usize, key: &Key, words: usize) -> Vec<u64> {
+        let number = self.number;
+        let name = format!("sums of pieces of party {prover} in verification {number}");
+        let mut masks = vec![0; words];
+        Stream::new(key, &name).reserve(words).fill(0, &mut masks);
+        masks
+    }
+
     fn left<'s, R: Ring + 's>(
         &self,
         share: &'s Share<'s, R::Map>,
@@ -332,6 +343,7 @@ impl Replicated {
     fn exchange(&mut self, record: &mut Record, number: u64) -> Result<bool> {
         record.words.fill_up(Words::ROW);
         record.bits.fill_up(Bits::ROW);
+        self.settle(&mut record.words, number)?;
         let words = Share::of::<Words>(&record.words, Ledger::proved_maps, Ledger::known_maps);
         let bits = Share::of::<Bits>(&record.bits, Ledger::proved_inner, Ledger::known_inner);
         let (after, before) = (self.after(), self.before());
@@ -390,6 +402,28 @@ impl Replicated {
             accepted &= proof.finish(message).is_ok();
         }
         self.agreed(accepted)
+    }
+
+    /// Exchanges what provers tell of spread sums ([`super::spread`]), if they tell anything.
+    fn settle(&mut self, words: &mut Ledger, number: u64) -> Result<()> {
+        let (after, before, told) = (self.after(), self.before(), words.told());
+        let seat = self.seat(number);
+        let mut heard = Vec::new();
+        if told > 0 {
+            let mut sums = words.sums();
+            self.told("sums of pieces", told, [&mut sums]);
+            let masks = seat.masks(seat.me, &seat.with_before, told);
+            for (sum, mask) in sums.iter_mut().zip(masks) {
+                *sum = sum.wrapping_sub(mask);
+            }
+            self.tell(after, sums)?;
+            self.turn()?;
+            heard = self.hear(before, [told].into_iter())?.concat();
+        }
+        words.settle(Role::RightVerifier, &heard);
+        let masks = seat.masks(after, &seat.with_after, told);
+        words.settle(Role::LeftVerifier, &masks);
+        Ok(())
     }
 
     /// Tells the provers what they are told at first. Returns what this party is told as a prover.
