@@ -78,11 +78,9 @@ UNIT = 1 << VECTOR_BITS
 #: The most that the magnitude of a product with random weights may be.
 WIDEST = 56 * UNIT
 
-#: Servers that prove what they compute cut vectors of at least ``LEAST_PROVEN`` words into ``ROWS``
-#: pieces, and compute all inner products of these: a proof about a product of matrices is as long
-#: as their rows, however many there are. They take about ``AT_ONCE`` words at a time, which bounds
-#: the memory of what awaits its proof.
-ROWS, LEAST_PROVEN, AT_ONCE = 128, 1 << 12, 1 << 20
+#: Servers that prove what they compute take vectors of about this many words at a time, or one. This
+#: bounds the memory of what awaits its proof.
+AT_ONCE = 1 << 22
 
 #: Bytes of the coin that the random weights are expanded from.
 COIN = 16
@@ -104,29 +102,24 @@ def squares(vectors: SecretTensor) -> SecretTensor:
     """Computes Σ x² of each row of words modulo 2^64, as integers.
 
     One round. Servers that prove what they compute take one for every ``AT_ONCE`` words or every
-    row, and one more.
+    row.
     """
     session, (count, length) = vectors._session, vectors.shape
-    if session.meter.verification is None or length < LEAST_PROVEN:
-        parts = _products(session, vectors._parts, 1)
-        return vectors.like(parts, WHOLE, torch.int64)
-    step, whole = max(1, AT_ONCE // length), length - length % ROWS
-    found = []
-    for first in range(0, count, step):
-        some = tuple(part[first : first + step, :whole] for part in vectors._parts)
-        found.append(_products(session, some, ROWS))
+    proves = session.meter.verification is not None
+    step = max(1, AT_ONCE // max(1, length)) if proves else max(1, count)
+    found = [
+        _products(session, tuple(part[first : first + step] for part in vectors._parts))
+        for first in range(0, max(1, count), step)
+    ]
     parts = tuple(torch.cat(each) for each in zip(*found, strict=True))
-    if whole < length:
-        rest = tuple(part[:, whole:].contiguous() for part in vectors._parts)
-        parts = shares.add(parts, _products(session, rest, 1))
     return vectors.like(parts, WHOLE, torch.int64)
 
 
-def _products(session: Session, vectors: Parts, rows: int) -> Parts:
-    """Computes Σ x² of each vector, from the products of its ``rows`` pieces."""
-    matrices = tuple(part.reshape(len(part), rows, -1) for part in vectors)
-    products = bilinear.matmul(session, matrices, tuple(part.mT for part in matrices), 0)
-    return tuple(part.diagonal(dim1=1, dim2=2).sum(1) for part in products)
+def _products(session: Session, vectors: Parts) -> Parts:
+    """Computes Σ x² of each vector."""
+    rows = tuple(part.unsqueeze(1) for part in vectors)
+    products = bilinear.matmul(session, rows, tuple(part.mT for part in rows), 0)
+    return tuple(part.flatten() for part in products)
 
 
 def within_bound(

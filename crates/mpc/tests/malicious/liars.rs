@@ -3,8 +3,8 @@
 //! that prove what they falsified are in [`crate::provers`].
 
 use crate::parties::{Found, Message, honest, judge, run};
-use crate::programs::{PROGRAMS, Program, SHIFT, mapped};
-use mpc::{Bilinear, Error, Protocol};
+use crate::programs::{PROGRAMS, Program, SHIFT, mapped, opened, parts, parts_mut};
+use mpc::{Bilinear, Error, Operand, Protocol};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -315,19 +315,56 @@ fn fibers_wait_for_each_other() {
     }
 }
 
-/// More than one proof has room for: many products, and long sums. The last word is changed.
+/// What a prover tells of the sums of pieces is masked. All of these sums are public here.
 #[test]
-fn large_records() {
-    let long = Program {
-        name: "long sums",
+fn sums_of_pieces_are_masked() {
+    let program = Program {
+        name: "a public inner product",
         tolerance: 0,
         openings: 1,
         work: |p, k| {
-            let (m, n) = (2, 2);
-            mapped(p, &Bilinear::Matrix { batch: 1, m, k, n })
+            let mut x = vec![vec![0; k]; 2];
+            p.trivial(&vec![1; k], &mut parts_mut(&mut x));
+            let (x, mut z) = (parts(&x), vec![vec![0]; 2]);
+            let (m, n) = (1, 1);
+            let map = Bilinear::ByTransposed { batch: 1, m, k, n };
+            let both = [Operand::once(&x), Operand::once(&x)];
+            let [left, right] = both;
+            p.bilinear(&map, left, right, None, &mut parts_mut(&mut z))?;
+            opened(p, &z)
         },
     };
-    for (program, n) in [(program("product"), 1_200_000), (&long, 70_000)] {
+    let (_, messages) = honest(&program, 5000);
+    let told = messages.iter().map(|message| &message.words);
+    let told: Vec<u64> = told
+        .filter(|words| words.len() == 255)
+        .flatten()
+        .copied()
+        .collect();
+    let seen: BTreeSet<&u64> = told.iter().collect();
+    assert_eq!([told.len(), seen.len()], [3 * 255; 2]);
+}
+
+/// More than one proof has room for: many products, and long sums. The last word is changed.
+#[test]
+fn large_records() {
+    // Of few outputs, and of many.
+    let long = |work| Program {
+        name: "long sums",
+        tolerance: 0,
+        openings: 1,
+        work,
+    };
+    let few = long(|p, k| {
+        let (m, n) = (2, 2);
+        mapped(p, &Bilinear::Matrix { batch: 1, m, k, n })
+    });
+    let many = long(|p, k| {
+        let (m, n) = (6, 6);
+        mapped(p, &Bilinear::Matrix { batch: 1, m, k, n })
+    });
+    let sizes = [1_200_000, 900_000, 70_000];
+    for (program, n) in [program("product"), &few, &many].into_iter().zip(sizes) {
         let (right, messages) = honest(program, n);
         let sent = |message: &&Message| {
             ["multiply", "matrix"]

@@ -131,7 +131,10 @@ impl Spread {
                 let (start, stride) = places(output);
                 for (term, out) in row.chunks_exact_mut(ROW).enumerate() {
                     let from = term * self.pieces + piece;
-                    let out = &mut out[at % ROW..][..run.min(k.saturating_sub(from))];
+                    if from >= k {
+                        break;
+                    }
+                    let out = &mut out[at % ROW..][..run.min(k - from)];
                     if stride == 1 {
                         out.copy_from_slice(&words[start + from..][..out.len()]);
                         continue;
