@@ -21,27 +21,45 @@ pub(super) enum Side {
 /// The polynomials whose blocks are in memory at a time, in each thread.
 const TOGETHER: usize = 32;
 
+/// The terms from which on the weight of an only row is multiplied to the point instead of to each
+/// term's block.
+const MANY: usize = 64;
+
 /// Blocks that are not computed yet.
 pub(super) struct Blocks<'a, R: Ring> {
-    /// The number of each run's first block, and the run.
-    runs: Vec<(usize, Run<'a, R>)>,
+    runs: Vec<Run<'a, R>>,
     count: usize,
+    /// Factors of points: 1, weights of only rows, and 2.
+    scales: Vec<R::Element>,
 }
 
 /// Blocks side by side.
-enum Run<'a, R: Ring> {
-    /// One for each row, with the rows' weights on the left side.
-    Rows(&'a [u64], Option<&'a [u64]>),
+struct Run<'a, R: Ring> {
+    /// The number of the first one.
+    start: usize,
+    of: Of<'a, R>,
+}
+
+enum Of<'a, R: Ring> {
+    /// One for each row of words.
+    Rows {
+        words: &'a [u64],
+        /// The rows' weights, on the left side.
+        weights: Option<&'a [u64]>,
+        /// The place of the point's factor.
+        scale: usize,
+    },
     /// Those of maps.
     Known(&'a [R::Block]),
 }
 
 impl<'a, R: Ring> Blocks<'a, R> {
     /// Returns the blocks of one side: those of equations, and those that join them. On the left
-    /// side, rows have weights; the rows of all terms of an equation have the same.
+    /// side, rows have weights; the rows of all terms of an equation have the same. On the right side,
+    /// what counts twice is doubled.
     pub(super) fn of<T: 'a>(
         equations: impl Iterator<Item = &'a Equations<T>> + Clone,
-        factor: impl Fn(&'a T) -> &'a [u64],
+        words: impl Fn(&'a T) -> &'a [u64],
         side: Side,
         weights: &'a Weights<R>,
         joining: &'a [R::Block],
@@ -49,51 +67,100 @@ impl<'a, R: Ring> Blocks<'a, R> {
         let mut all = Self {
             runs: Vec::new(),
             count: 0,
+            scales: vec![R::Element::ONE],
         };
         for (kind, rows) in equations.clone().zip(weights.of_kinds(equations)) {
+            let mut weights = (side == Side::Left).then_some(rows);
+            let mut factor = None;
+            if let (Some([weight]), MANY.., false) = (weights, kind.terms.len(), R::WEIGHS_LANES) {
+                factor = Some(R::member(*weight));
+                weights = None;
+            }
+            if kind.is_twice && side == Side::Right {
+                factor = Some(R::Element::ONE.add(&R::Element::ONE));
+            }
+            let scale = factor.map_or(0, |factor| {
+                all.scales.push(factor);
+                all.scales.len() - 1
+            });
             for term in &kind.terms {
-                let weights = (side == Side::Left).then_some(rows);
-                all.push(Run::Rows(factor(term), weights), rows.len());
+                let of = Of::Rows {
+                    words: words(term),
+                    weights,
+                    scale,
+                };
+                all.push(of, rows.len());
             }
         }
-        all.push(Run::Known(joining), joining.len());
+        all.push(Of::Known(joining), joining.len());
         all
     }
 
-    fn push(&mut self, run: Run<'a, R>, blocks: usize) {
-        self.runs.push((self.count, run));
+    fn push(&mut self, of: Of<'a, R>, blocks: usize) {
+        let start = self.count;
+        self.runs.push(Run { start, of });
         self.count += blocks;
     }
 
-    /// Adds a range of the blocks: the words of rows folded at the point, and the blocks of maps times
-    /// the factor.
+    /// Returns the runs that a range of blocks meets, each with its part of the range.
+    fn runs(&self, range: Range<usize>) -> impl Iterator<Item = (&Run<'a, R>, Range<usize>)> {
+        // The run that the first block is in, or an empty one at the same place.
+        let first = self.runs.partition_point(|run| run.start < range.start);
+        let runs = self.runs.iter().enumerate().skip(first.saturating_sub(1));
+        let end = range.end;
+        let met = runs.take_while(move |(_, run)| run.start < end);
+        let met = met.map(move |(at, run)| {
+            let next = self.runs.get(at + 1).map_or(self.count, |next| next.start);
+            (run, range.start.max(run.start)..range.end.min(next))
+        });
+        met.filter(|(_, part)| !part.is_empty())
+    }
+
+    /// Returns the points of a range of blocks, by the places of their factors. All are multiplied
+    /// by one more factor.
+    fn points(
+        &self,
+        range: Range<usize>,
+        words: &[R::Element],
+        factor: &R::Element,
+    ) -> Vec<Option<R::Point>> {
+        let mut points: Vec<Option<R::Point>> = self.scales.iter().map(|_| None).collect();
+        for (run, _) in self.runs(range) {
+            let Of::Rows { scale, .. } = run.of else {
+                continue;
+            };
+            points[scale].get_or_insert_with(|| {
+                let factor = factor.mul(&self.scales[scale]);
+                let scaled: Vec<R::Element> = words.iter().map(|word| word.mul(&factor)).collect();
+                R::point(&scaled)
+            });
+        }
+        points
+    }
+
+    /// Adds a range of the blocks: the words of rows folded at their points, and the blocks of maps
+    /// times the factor.
     fn add(
         &self,
         range: Range<usize>,
-        point: &R::Point,
+        points: &[Option<R::Point>],
         factor: &R::Element,
         sums: &mut [R::Block],
     ) {
-        // The run that the first block is in, or an empty one at the same place.
-        let first = self.runs.partition_point(|(start, _)| *start < range.start);
-        let runs = self.runs.iter().enumerate().skip(first.saturating_sub(1));
-        for (number, (start, run)) in runs.take_while(|(_, (start, _))| *start < range.end) {
-            let end = self
-                .runs
-                .get(number + 1)
-                .map_or(self.count, |(next, _)| *next);
-            let (from, to) = (range.start.max(*start), range.end.min(end));
-            if from >= to {
-                continue;
-            }
-            let sums = &mut sums[from - range.start..to - range.start];
-            let own = from - start..to - start;
-            match run {
-                Run::Rows(words, weights) => {
+        for (run, part) in self.runs(range.clone()) {
+            let sums = &mut sums[part.start - range.start..part.end - range.start];
+            let own = part.start - run.start..part.end - run.start;
+            match run.of {
+                Of::Rows {
+                    words,
+                    weights,
+                    scale,
+                } => {
                     let words = &words[own.start * R::ROW..own.end * R::ROW];
+                    let point = points[scale].as_ref().expect("a point of the run");
                     R::add_folded(words, point, weights.map(|all| &all[own]), sums);
                 }
-                Run::Known(blocks) => R::add_scaled(&blocks[own], factor, sums),
+                Of::Known(blocks) => R::add_scaled(&blocks[own], factor, sums),
             }
         }
     }
@@ -101,11 +168,11 @@ impl<'a, R: Ring> Blocks<'a, R> {
     /// Folds words at the point of their level, and blocks at that of the next one, if it is a fold.
     pub(super) fn folded(&self, words: &[R::Element], blocks: &[R::Element]) -> Vec<R::Block> {
         let stride = self.count.div_ceil(blocks.len());
-        let points = blocks.iter().map(|factor| {
-            let scaled: Vec<R::Element> = words.iter().map(|word| word.mul(factor)).collect();
-            R::point(&scaled)
+        let points = blocks.iter().enumerate().map(|(chunk, factor)| {
+            let range = self.range(chunk, 0, stride, stride);
+            self.points(range, words, factor)
         });
-        let points: Vec<R::Point> = points.collect();
+        let points: Vec<_> = points.collect();
         let mut folded = vec![R::ZEROS; stride];
         parallel::map_blocks::<_, u64, 1, 0>(
             stride,
@@ -113,13 +180,9 @@ impl<'a, R: Ring> Blocks<'a, R> {
             [&mut folded],
             [],
             |first, [sums], []| {
-                for (chunk, (point, factor)) in points.iter().zip(blocks).enumerate() {
-                    self.add(
-                        self.range(chunk, first, stride, sums.len()),
-                        point,
-                        factor,
-                        sums,
-                    );
+                for (chunk, (points, factor)) in points.iter().zip(blocks).enumerate() {
+                    let range = self.range(chunk, first, stride, sums.len());
+                    self.add(range, points, factor, sums);
                 }
             },
         );
@@ -141,19 +204,21 @@ pub(super) fn vertex_sums<R: Ring>(
     variables: u32,
     lanes: &R::Weights,
 ) -> Vec<R::Element> {
-    let (point, chunks) = (R::point(point), 1 << variables);
+    let (one, chunks) = (R::Element::ONE, 1 << variables);
+    let points = sides.map(|side| side.points(0..side.count, point, &one));
     let stride = sides[0].count.div_ceil(chunks);
     let total = Mutex::new(vec![R::Element::ZERO; 3_usize.pow(variables)]);
     parallel::for_blocks(stride, TOGETHER, |range| {
-        let [left, right] = sides.map(|side| {
+        let folded = |at: usize| {
+            let (side, points) = (sides[at], &points[at]);
             let mut blocks = vec![R::ZEROS; chunks * range.len()];
             for (chunk, blocks) in blocks.chunks_exact_mut(range.len()).enumerate() {
                 let range = side.range(chunk, range.start, stride, range.len());
-                side.add(range, &point, &R::Element::ONE, blocks);
+                side.add(range, points, &one, blocks);
             }
             blocks
-        });
-        let sums = R::block_sums(&left, &right, variables, lanes);
+        };
+        let sums = R::block_sums(&folded(0), &folded(1), variables, lanes);
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
         for (total, sum) in total.iter_mut().zip(&sums) {
             *total = total.add(sum);

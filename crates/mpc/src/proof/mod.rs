@@ -204,6 +204,8 @@ pub struct Equations<T> {
     pub terms: Vec<T>,
     /// The number of words of each factor.
     pub count: usize,
+    /// Whether each term counts twice.
+    pub is_twice: bool,
 }
 
 /// The most rows of terms in one proof. The blocks of maps count as rows: a map adds an element for

@@ -82,7 +82,9 @@ impl<'a, R: Ring> Prover<'a, R> {
         let mut values = vec![R::Element::ZERO; Level::Words.values()];
         for (kind, rows) in self.equations.iter().zip(rows) {
             let sums = R::vertex_sums(&kind.terms, rows, &self.weights.lanes);
-            add(&mut values, &sums);
+            for _ in 0..1 + usize::from(kind.is_twice) {
+                add(&mut values, &sums);
+            }
         }
         self.masked(&values)
     }

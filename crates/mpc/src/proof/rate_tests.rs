@@ -138,6 +138,7 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
     const ROW: usize = CHUNKS;
     const WORDS: usize = 1;
     const LANES: usize = LANES;
+    const WEIGHS_LANES: bool = false;
     type Element = Byte;
     type Block = [Byte; LANES];
     type Weights = [Byte; LANES];

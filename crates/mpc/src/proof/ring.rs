@@ -49,6 +49,8 @@ pub trait Ring: Sized {
     const WORDS: usize;
     /// The number of lanes of a row.
     const LANES: usize;
+    /// Whether the left side's rows take the weights of lanes with their own.
+    const WEIGHS_LANES: bool;
     /// Its elements.
     type Element: Value;
     /// An element for each lane.
@@ -147,6 +149,7 @@ impl Ring for Words {
     const ROW: usize = words::ROW;
     const WORDS: usize = DEGREE;
     const LANES: usize = LANES;
+    const WEIGHS_LANES: bool = false;
     type Element = Element;
     type Block = Block;
     type Weights = Block;
@@ -247,6 +250,7 @@ impl Ring for Bits {
     const ROW: usize = binary_field::CHUNKS;
     const WORDS: usize = 1;
     const LANES: usize = binary_field::LANES;
+    const WEIGHS_LANES: bool = true;
     type Element = FieldElement;
     type Block = BitBlock;
     type Weights = ();

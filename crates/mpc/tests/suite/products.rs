@@ -68,7 +68,7 @@ pub fn matrices(protocol: &str) {
 pub fn rows_by_themselves(protocol: &str) {
     let transposed = [(1, 1, 1), (3, 1, 40), (2, 5, 300), (1, 16, 2000)]
         .map(|(batch, m, k)| Bilinear::ByTransposed { batch, m, k, n: m });
-    let inner = [(1, 700), (4, 33)].map(|(batch, k)| Bilinear::Matrix {
+    let inner = [(1, 700), (4, 33), (1, 5000), (20, 300)].map(|(batch, k)| Bilinear::Matrix {
         batch,
         m: 1,
         k,

@@ -379,6 +379,7 @@ impl Ledger {
                 .map(|term| term.map(|factor| &factor[products.clone()]))
                 .into(),
             count: products.len(),
+            is_twice: false,
         };
         let of_others = self.others.iter().zip(others).map(|(kind, range)| {
             let [left, right] = &kind.own;
@@ -388,6 +389,7 @@ impl Ledger {
                     .map(|(left, right)| [&left[range.clone()], &right[range.clone()]])
                     .collect(),
                 count: range.len(),
+                is_twice: false,
             }
         });
         let of_others = of_others.filter(|equations| equations.count > 0);
@@ -571,6 +573,7 @@ fn known<'r>(
         factors: Equations {
             terms: terms.collect(),
             count: range.len(),
+            is_twice: false,
         },
         constants: &constants[range.clone()],
     }

@@ -43,6 +43,9 @@ pub(in crate::replicated) struct Spread {
     pieces: usize,
     /// The number of terms of each equation in one of the two mixed products.
     terms: usize,
+    /// Whether both operands are the same, of which there is only x then. The two mixed products are
+    /// equal, and one of them counts twice.
+    is_square: bool,
     /// This party's components of both operands: row by row, then term by term.
     x: [Vec<u64>; 2],
     y: [Vec<u64>; 2],
@@ -77,7 +80,10 @@ impl Spread {
         };
         let outputs = batch * m * n;
         let pieces = k.div_ceil(MOST).max(ROW / outputs).max(1);
+        let is_same = |x: &[u64], y: &[u64]| std::ptr::eq(x, y);
+        let is_square = m * n == 1 && is_same(x[0], y[0]) && is_same(x[1], y[1]);
         let mut spread = Self {
+            is_square,
             outputs,
             pieces,
             terms: k.div_ceil(pieces),
@@ -94,7 +100,9 @@ impl Spread {
             }
         };
         spread.x = x.map(|words| spread.factors(words, k, &left));
-        spread.y = y.map(|words| spread.factors(words, k, &right));
+        if !is_square {
+            spread.y = y.map(|words| spread.factors(words, k, &right));
+        }
         spread
     }
 
@@ -105,7 +113,11 @@ impl Spread {
 
     /// Returns the number of rows of terms in each of [`rows`](Self::rows).
     pub fn terms(&self) -> usize {
-        2 * self.terms
+        if self.is_square {
+            self.terms
+        } else {
+            2 * self.terms
+        }
     }
 
     /// Returns the number of words that a prover tells.
@@ -153,22 +165,17 @@ impl Spread {
     /// each output's last.
     pub fn sums(&self) -> Vec<u64> {
         let mut sums = vec![0; self.rows() * ROW];
-        let [x, y] = [&self.x, &self.y];
         for (row, sums) in sums.chunks_exact_mut(ROW).enumerate() {
-            for term in 0..self.terms {
-                let start = (row * self.terms + term) * ROW;
-                let range = start..start + ROW;
-                let factors = [&x[0], &y[1], &y[0], &x[1]].map(|words| &words[range.clone()]);
+            let shift = u32::from(self.is_square);
+            for [left, right] in self.proved(row).terms {
                 blocks::for_each(
                     [&mut *sums],
-                    factors,
+                    [left, right],
                     #[inline(always)]
-                    |_, [sums], [a, b, c, d]| {
+                    |_, [sums], [left, right]| {
                         for (i, sum) in sums.iter_mut().enumerate() {
-                            let products = a[i]
-                                .wrapping_mul(b[i])
-                                .wrapping_add(c[i].wrapping_mul(d[i]));
-                            *sum = sum.wrapping_add(products);
+                            let product = left[i].wrapping_mul(right[i]);
+                            *sum = sum.wrapping_add(product << shift);
                         }
                     },
                 );
@@ -208,33 +215,38 @@ impl Spread {
 
     /// Returns what this party proves of a row.
     pub fn proved(&self, row: usize) -> Equations<[&[u64]; 2]> {
-        let sides = [[&self.x[0], &self.y[1]], [&self.y[0], &self.x[1]]];
-        let terms = sides.map(|sides| {
+        let sides = match self.is_square {
+            true => vec![[&self.x[0], &self.x[1]]],
+            false => vec![[&self.x[0], &self.y[1]], [&self.y[0], &self.x[1]]],
+        };
+        let terms = sides.into_iter().flat_map(|sides| {
             let [left, right] = sides.map(|words| self.row(words, row));
             left.chunks_exact(ROW).zip(right.chunks_exact(ROW))
         });
         Equations {
-            terms: terms
-                .into_iter()
-                .flatten()
-                .map(|(left, right)| [left, right])
-                .collect(),
+            terms: terms.map(|(left, right)| [left, right]).collect(),
             count: ROW,
+            is_twice: self.is_square,
         }
     }
 
     /// Returns what a verifier knows of a row, once its constants are settled.
     pub fn known(&self, role: Role, row: usize) -> Known<'_> {
-        let factors = match role {
-            Role::LeftVerifier => [&self.x[1], &self.y[1]],
-            Role::RightVerifier => [&self.y[0], &self.x[0]],
-            Role::Prover => unreachable!("a verifier"),
+        let factors = match (role, self.is_square) {
+            (Role::LeftVerifier, true) => vec![&self.x[1]],
+            (Role::RightVerifier, true) => vec![&self.x[0]],
+            (Role::LeftVerifier, false) => vec![&self.x[1], &self.y[1]],
+            (Role::RightVerifier, false) => vec![&self.y[0], &self.x[0]],
+            (Role::Prover, _) => unreachable!("a verifier"),
         };
-        let terms = factors.map(|words| self.row(words, row).chunks_exact(ROW));
+        let terms = factors
+            .into_iter()
+            .flat_map(|words| self.row(words, row).chunks_exact(ROW));
         Known {
             factors: Equations {
-                terms: terms.into_iter().flatten().collect(),
+                terms: terms.collect(),
                 count: ROW,
+                is_twice: self.is_square,
             },
             constants: &self.constants[of_role(role)][row * ROW..][..ROW],
         }
