@@ -51,7 +51,6 @@ mod protocol;
 mod providers;
 mod range;
 pub mod replicated;
-mod residues;
 pub mod sealed;
 pub mod series;
 mod steps;
@@ -59,6 +58,8 @@ pub mod submission;
 mod threat_model;
 mod tree;
 pub mod width;
+
+use kernels::residues;
 
 pub use affine::{Addend, Affine, Term};
 pub use bits::Bits;
