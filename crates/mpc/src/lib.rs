@@ -64,7 +64,7 @@ use kernels::residues;
 pub use affine::{Addend, Affine, Term};
 pub use bits::Bits;
 pub use broadcast::{broadcast, gather};
-pub use checking::{Checking, Factors, Hold, Kept};
+pub use checking::{Checking, Factors, Hold, Kept, Summands};
 pub use cost::{Cost, Opening, Operation};
 pub use guards::{Flag, Opened, SharedFlag};
 pub use net::{Error, Result};

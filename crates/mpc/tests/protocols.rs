@@ -176,6 +176,7 @@ mod checks {
     checks!(
         plain,
         replicated,
+        replicated_malicious,
         additive_2_dealer,
         additive_2_ot,
         additive_3_dealer,

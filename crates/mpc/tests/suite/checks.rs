@@ -5,7 +5,7 @@ use kernels::convolution::Convolution;
 use mpc::checks::{self, Addend, Group, Product, Term};
 use mpc::{
     Affine, Bilinear, Bits, Compared, Factors, Kept, Operand, Parts, Protocol, Recipient, Result,
-    Shift,
+    Shift, Summands,
 };
 use std::sync::Arc;
 use testkit::{Random, Shared, run, usual_parties};
@@ -421,19 +421,28 @@ pub fn changes_are_noticed(protocol: &str) {
     let changes: [fn(usize, &mut Kept); 4] = [
         |_, _| (),
         |party, kept| {
-            if party == 0 {
-                kept.rest[0] = kept.rest[0].wrapping_add(1);
+            if let Some(rest) = summands(0, party, &mut kept.rest) {
+                rest[0] = rest[0].wrapping_add(1);
             }
         },
-        |party, kept| match kept.residues.last_mut() {
-            Some(residue) if party == 1 => *residue = (*residue + 1) % ((1 << 31) - 1),
-            None if party == 1 => *kept.rest.last_mut().expect("bits were dropped") ^= 1,
-            _ => (),
+        |party, kept| {
+            if let Some(residues) = summands(1, party, &mut kept.residues) {
+                let last = residues.last_mut().expect("an element");
+                *last = (*last + 1) % ((1 << 31) - 1);
+            } else if let (true, Some(rest)) =
+                (kept.residues.is_empty(), summands(1, party, &mut kept.rest))
+            {
+                *rest.last_mut().expect("bits were dropped") ^= 1;
+            }
         },
         |party, kept| {
             // Of two parties, and of replicated ones, products give no residues.
-            if party == 1 && !change_factor(&mut kept.factors) {
-                kept.rest[0] ^= 1;
+            if kept.factors.is_empty() {
+                if let Some(rest) = summands(1, party, &mut kept.rest) {
+                    rest[0] ^= 1;
+                }
+            } else if party == 1 {
+                change_factor(&mut kept.factors);
             }
         },
     ];
@@ -452,20 +461,27 @@ pub fn changes_are_noticed(protocol: &str) {
     }
 }
 
-/// Changes a residue that a product gave by one unit. Returns whether there is one.
-fn change_factor(factors: &mut [Factors]) -> bool {
-    let Some(factors) = factors.first_mut() else {
-        return false;
+/// Returns the summands of a place, if this party knows them. If parties know two places each, two
+/// of them know each summand, and must change it alike.
+fn summands(place: usize, party: usize, lists: &mut Summands) -> Option<&mut Vec<u64>> {
+    let at = match lists.len() {
+        2 => (place + 3 - party) % 3,
+        _ => place.abs_diff(party),
     };
+    lists.get_mut(at)
+}
+
+/// Changes a residue that a product gave by one unit.
+fn change_factor(factors: &mut [Factors]) {
+    let factors = &mut factors[0];
     let [left, right] = &mut factors.operands;
     let mut operands = [right, left].into_iter().flatten();
     let residues = match &mut factors.products {
-        Some(products) => products,
-        None => Arc::make_mut(operands.next().expect("new masks give residues")),
+        Some(products) => &mut products[0],
+        None => &mut Arc::make_mut(operands.next().expect("new masks give residues"))[0],
     };
     let last = residues.last_mut().expect("an element");
     *last = (*last + 1) % ((1 << 31) - 1);
-    true
 }
 
 /// One element of an operand puts results off by one multiple of 2^64, at every place in turn.

@@ -23,11 +23,10 @@
 //! specified: a guard finds these only if they are within its reach, and its coins were tossed
 //! after the input was shared. And which way numbers are rounded, within the unit that a truncation
 //! allows: the coins of truncations come from a key that all parties know from the start.
-//!
-//! Checks have no proofs yet.
 
 pub(super) mod bit_products;
 pub(super) mod bits;
+pub(super) mod checking;
 pub(super) mod cost;
 pub(super) mod guard;
 pub(super) mod products;
@@ -36,3 +35,4 @@ mod relations;
 pub(super) mod sign;
 pub(super) mod truncation;
 pub(super) mod verification;
+mod wraps;
