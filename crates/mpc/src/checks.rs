@@ -37,6 +37,13 @@
 //! **Which numbers are refused.** Operands of products from 2^60 on, and whatever a hold excludes.
 //! Nothing is refused because terms of a sum cancel.
 //!
+//! **Numbers from 2^62 on** may be lifted to integers that differ from them by 2^64. No check
+//! passes because of that, if operands, addends, and results without a truncation are claimed to be
+//! below 2^62: by holds of the same group, or by others that the same opening depends on. Results
+//! of truncations need no claim. A truncation takes whatever it truncates for an integer from
+//! −3·2^62 to below 3·2^62, so its result is below 2^62 if it drops two bits or more. If it drops
+//! one, the result is compared with the bound, as an exact hold.
+//!
 //! **Coins** are tossed after all values that they judge are fixed ([`Protocol::toss`]), so no
 //! party can foresee them.
 //!
@@ -177,7 +184,15 @@ pub fn settle_keeping<'a>(
     protocol.toss()?;
     let holds = groups.iter().map(|group| &group.holds[..]);
     let mut held = hold(protocol, &named(tensors, holds), groups.len())?;
-    let exact = named(tensors, groups.iter().map(|group| &group.exact[..]));
+    let mut exact = named(tensors, groups.iter().map(|group| &group.exact[..]));
+    for (group, each) in groups.iter().enumerate() {
+        let halved = |product: &&Product| product.shift.is_some_and(|shift| shift.bits() == 1);
+        exact.extend(each.products.iter().filter(halved).map(|product| Hold {
+            x: tensors[product.out],
+            width: u64::BITS as usize,
+            group,
+        }));
+    }
     if !exact.is_empty() {
         let just_so = compare(protocol, &exact, groups.len())?;
         held = protocol.and(&held, &just_so)?;

@@ -6,22 +6,21 @@
 //! of a residue, as words, are a replicated sharing of their sum as integers. That sum needs no
 //! message.
 //!
-//! **Lifting** x to integers modulo p. With X, Y and T as in [`super::wraps`], x = X + Y + T − 2^62
-//! + 1 − k·2^64 as integers, and k = w + g4 + v1·β1 + v2·β2. Two roles know each of X, Y and T, roles
-//! 0 and 1 know w, roles 1 and 2 know v1 and v2, and role 0 shares g4, β1 and β2 as bits. **Rounds:**
-//! 2. **Bits:** 162 per element.
+//! **Lifting** x to integers modulo p, for −2^62 ≤ x < 2^62. With X, Y and T as in [`super::wraps`]
+//! and the offset 2^62, x = X + Y + T − 2^62 − k·2^64 as integers, and k = w + g4 + v1·β1 + v2·β2.
+//! Two roles know each of X, Y and T, roles 0 and 1 know w, roles 1 and 2 know v1 and v2, and role 0
+//! shares g4, β1 and β2 as bits. **Rounds:** 2. **Bits:** 162 per element.
 //!
-//! If |x| is 2^62 or more, the residue is that of an integer x' that may differ from x by 2^64. A
-//! check that passes is then about x'. So a check must not pass for another reason than that x' is
-//! right: see the head of [`crate::checks`].
+//! The residue of another x is that of an integer that may differ from x by 2^64: see *Numbers from
+//! 2^62 on* in [`crate::checks`].
 //!
 //! **Symbols.** From k20: γ0, γ1, γ2 and q' modulo p, and a bit for each bit that role 0 sends. From
 //! k01: q modulo p.
 //! - Step 1: role 0 sends the bits of [`super::wraps`], masked, and b0 = g4 − γ0, b1 = β1 − γ1 and
 //!   b2 = β2 − γ2 to role 1. Role 2 sends k2 = v1·γ1 + v2·γ2 + q' to role 1.
 //! - Step 2: role 1 sends k1 = v1·b1 + v2·b2 + q to role 2.
-//! - Result, with 2^64 = 4 modulo p: r0 = X − 4(γ0 − q'), r1 = Y − 2^62 + 1 − 4(w + b0 − q) and r2 =
-//!   T − 4(k1 + k2).
+//! - Result, with 2^64 = 4 modulo p: r0 = X − 4(γ0 − q'), r1 = Y − 2^62 − 4(w + b0 − q) and r2 = T −
+//!   4(k1 + k2).
 //!
 //! **Relations** ([`super::relations`]). Role 0: those of the wraps, and of shared bits modulo p.
 //! Role 2: v1·γ1 + v2·γ2 = k2 − q'. Its left verifier, role 1, knows v1, v2 and k2, its right one the
@@ -45,7 +44,7 @@ use super::bits::{Layout, bits};
 use super::guard::{Upper, elements};
 use super::record::{Ledger, Record, Role};
 use super::relations::{Half, left_of_residue, right_of_residue, xor};
-use super::wraps::{self, OFFSET, Wraps, highest, tau};
+use super::wraps::{self, Wraps, highest, tau};
 use crate::checking::Hold;
 use crate::dense;
 use crate::replicated::binary::expand;
@@ -58,6 +57,9 @@ use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::parallel::Rates;
 use kernels::planes::words_of;
 use kernels::stream::Reserved;
+
+/// What is added so that x is not negative, from −2^62 on.
+const OFFSET: u64 = 1 << 62;
 
 /// The bits that role 0 shares modulo p, and the names of what it sends of them.
 const SHARED: usize = 3;

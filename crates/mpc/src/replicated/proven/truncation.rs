@@ -38,7 +38,7 @@ use super::relations::{
     Half, carries, choice_of_selection, left_of_carries, left_of_choice, left_of_residue,
     planes_of, right_of_carries, right_of_choice, right_of_residue, words_of_selection, xor,
 };
-use super::wraps::{self, OFFSET, Wraps, chosen, highest, tau};
+use super::wraps::{self, Wraps, chosen, highest, tau};
 use crate::bits::bit_at;
 use crate::checking::Kept;
 use crate::dense;
@@ -50,6 +50,9 @@ use crate::{Result, Shift, Summands};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::planes::{join, words_of};
 use std::mem;
+
+/// What is added so that x is not negative.
+const OFFSET: u64 = (1 << 62) - 1;
 
 /// Words that one half of a relation knows of role 0's message: its summand, its halves of all
 /// shared bits, and what it knows of m and of a_j.

@@ -1,19 +1,20 @@
 //! How often the sum of the components of a sharing wraps, for truncations and lifts.
 //!
-//! Let X = x0, Y = x1 + 2^62 − 1 and T = x2. Role 0 shares X with role 2, Y with role 1, and roles 1
-//! and 2 know T. As integers, X + Y + T = x + 2^62 − 1 + k·2^64 for a k of 0 to 2, if |x| < 2^62.
+//! Let X = x0, Y = x1 + o and T = x2, where o is a public offset for which x + o is in [0, 2^63).
+//! Role 0 shares X with role 2, Y with role 1, and roles 1 and 2 know T. As integers, X + Y + T = x +
+//! o + k·2^64 for a k of 0 to 2.
 //!
 //! Let X' and Y' be the highest four bits of X and Y, and let τ be the number of 6·2^60 and 12·2^60
 //! that T reaches. Then X + Y + T lies in an interval of less than 8·2^60, as T does in one of
-//! 6·2^60, and X + Y in one of 2·2^60. As x + 2^62 − 1 is in [0, 2^63), one k alone is possible: k =
+//! 6·2^60, and X + Y in one of 2·2^60. As x + o is in [0, 2^63), one k alone is possible: k =
 //! ⌊(X' + Y' + 8 + 6τ) / 16⌋. Let w be the highest bit of Y, and G = X' + (Y' + 8 mod 16). Then X' +
 //! Y' + 8 = G + 16w. So k = w + g4 + v1·β1 + v2·β2, where g4 is the carry of the sum G, v_j tells
 //! whether τ = j, and with the four bits s of that sum, β1 = s3·(s2 ∨ s1) tells whether 6 more give
 //! a carry, and β2 = s3 ∨ s2 tells that of 12.
 //!
 //! Whatever x is, X' + Y' + 6τ is at least 16k − 8 and at most 16k + 7, and X + Y + T is less than
-//! 8·2^60 above it. So the number that k leads to is congruent to x modulo 2^64, and from −3·2^62
-//! to below 3·2^62.
+//! 8·2^60 above it. So the number that k leads to is congruent to x modulo 2^64, and for an offset
+//! of at most 2^62, from −3·2^62 to below 3·2^62.
 //!
 //! Role 0 shares the four carries of G, s2·s1, s3·(s2 ∨ s1) and s3·s2 as bits: see
 //! [`super::relations`].
@@ -23,9 +24,6 @@ use super::relations::{
     right_of_products, xor,
 };
 use crate::replicated::Pair;
-
-/// What is added to Y so that x is not negative.
-pub(in crate::replicated) const OFFSET: u64 = (1 << 62) - 1;
 
 /// The bits by which the wraps are found.
 const TOP: usize = 4;
