@@ -3,11 +3,15 @@
 //! Each 2^n blocks that lie as far apart as possible are the values of a multilinear polynomial in
 //! n variables at {0, 1}^n, lane by lane. Missing ones are zero.
 
-use super::{Element, LANES, Sums};
+use super::{Element, LANES};
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
 use crate::residues::{PRIME, folded, of_word, product, subtract};
 use std::sync::{Mutex, PoisonError};
+
+/// Sums of both coefficients of elements. Numbers of at most 33 bits are added, so that 2^30 of them
+/// fit a word.
+type Sums = [[u64; LANES]; 2];
 
 /// The fewest polynomials that a thread takes.
 const GRAIN: usize = 64;

@@ -6,10 +6,7 @@
 //!
 //! Words are in *rows* of 256: [`CHUNKS`] chunks of [`LANES`] words. Every word stands for its
 //! residue. A row's chunks are the values of a multilinear polynomial at {0, 1}^5, as in
-//! [`crate::galois::words`], and so are blocks in [`blocks`]. The loops are plain ones that the
-//! compiler vectorizes for each backend.
-//!
-//! Sums are of numbers of at most 33 bits, so that 2^30 of them fit a word.
+//! [`crate::galois::words`], and so are blocks in [`blocks`].
 
 pub mod blocks;
 
@@ -18,8 +15,9 @@ mod tests;
 
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
-use crate::residues::{BITS, PRIME, add, folded, multiply, of_word, product, subtract};
+use crate::residues::{BITS, PRIME, add, multiply, of_word, subtract};
 use crate::stream::Stream;
+use crate::vector::{self, Kernel, Line, Vector};
 use blocks::Block;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -30,14 +28,17 @@ pub const CHUNKS: usize = 32;
 /// The words of a chunk, and the elements of a block.
 pub const LANES: usize = 8;
 
+/// The number of variables of a row's polynomial.
+const VARIABLES: usize = 5;
+
 /// The words of a row.
 pub const ROW: usize = CHUNKS * LANES;
 
 /// The points of {0, 1, ∞}^5.
 pub const VERTICES: usize = 243;
 
-/// The fewest rows that a thread takes: tens of microseconds of work.
-const GRAIN: usize = 32;
+/// The fewest rows that a thread takes: hundreds of microseconds of work.
+const GRAIN: usize = 128;
 
 /// An element: the residues a and b of a + b·i.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,11 +98,8 @@ pub fn draw(stream: &mut Stream, count: usize) -> Vec<u64> {
     words
 }
 
-/// Residues of a chunk, in as few bits as they have.
-type Line = [u32; LANES];
-
-/// Sums of a chunk's lanes with weights: of both coefficients.
-type Sums = [[u64; LANES]; 2];
+/// Sums at a number of places, of both coefficients in turn.
+type Sums = [[Line; 2]];
 
 /// Returns, at each vertex, the sum over all rows and lanes of the products of the left and the
 /// right polynomial of each term, times the weight of the row and that of the lane. Rows' weights
@@ -123,24 +121,24 @@ fn vertex_sums_with(
     for side in terms.as_flattened() {
         check(side, weights);
     }
-    summed(VERTICES, weights.len(), lanes, |range, sums| {
-        let [mut left, mut right, mut scratch] = [(); 3].map(|()| Box::new([[0; LANES]; VERTICES]));
-        let mut products = Box::new([[0; LANES]; VERTICES]);
-        backend.call(
-            #[inline(always)]
-            || {
-                for row in range {
-                    products.fill([0; LANES]);
-                    for [of_left, of_right] in terms {
-                        at_vertices(row_of(of_left, row), &mut left, &mut scratch);
-                        at_vertices(row_of(of_right, row), &mut right, &mut scratch);
-                        add_products(&mut products, &left, &right);
-                    }
-                    add_weighted(sums, products.iter(), weights[row]);
-                }
+    let found = summed(VERTICES, weights.len(), lanes, |range, sums| {
+        let values = &mut Box::new([[Line::ZERO; VERTICES]; 3]);
+        vector::run(
+            backend,
+            AddVertices {
+                terms,
+                weights,
+                range,
+                values,
+                sums,
             },
         );
-    })
+    });
+    let mut in_order = vec![Element::ZERO; VERTICES];
+    for (place, found) in places().zip(found) {
+        in_order[place] = found;
+    }
+    in_order
 }
 
 /// Returns, for each chunk, the sum over all rows and lanes of the words, times the weight of the
@@ -161,12 +159,13 @@ fn chunk_sums_with(
 ) -> Vec<Element> {
     check(words, weights);
     summed(CHUNKS, weights.len(), lanes, |range, sums| {
-        backend.call(
-            #[inline(always)]
-            || {
-                for row in range {
-                    add_weighted(sums, lines(row_of(words, row)), weights[row]);
-                }
+        vector::run(
+            backend,
+            AddChunks {
+                words,
+                weights,
+                range,
+                sums,
             },
         );
     })
@@ -203,98 +202,221 @@ fn fold_with(
         [folded],
         [],
         |first, [folded], []| {
-            backend.call(
-                #[inline(always)]
-                || {
-                    for (at, folded) in folded.iter_mut().enumerate() {
-                        *folded = folded_row(row_of(words, first + at), point);
-                        if let Some(weights) = weights {
-                            let weight = Element::of_member(weights[first + at]);
-                            *folded = folded.scaled(&weight);
-                        }
-                    }
+            vector::run(
+                backend,
+                Fold {
+                    words: &words[first * ROW..],
+                    point,
+                    weights: weights.map(|weights| &weights[first..]),
+                    folded,
                 },
             );
         },
     );
 }
 
+/// The products of residues that are added before the sum is folded.
+const UNFOLDED: usize = 3;
+
+/// Arithmetic modulo the prime, on vectors.
+#[derive(Clone, Copy)]
+struct Modulo<V> {
+    prime: V,
+}
+
+impl<V: Vector> Modulo<V> {
+    #[inline(always)]
+    fn new(zero: V) -> Self {
+        Self {
+            prime: zero.splat(PRIME),
+        }
+    }
+
+    /// Computes [`crate::residues::folded`].
+    #[inline(always)]
+    fn folded(self, x: V) -> V {
+        x.and(self.prime).add(x.shift_right(BITS))
+    }
+
+    /// Computes [`of_word`].
+    #[inline(always)]
+    fn of_word(self, x: V) -> V {
+        let small = self.folded(self.folded(x));
+        self.raised(small.sub(self.prime))
+    }
+
+    #[inline(always)]
+    fn subtract(self, a: V, b: V) -> V {
+        self.raised(a.sub(b))
+    }
+
+    /// Adds the prime to numbers that are negative, whose upper halves are ones.
+    #[inline(always)]
+    fn raised(self, x: V) -> V {
+        x.add(x.shift_right(u32::BITS).and(self.prime))
+    }
+}
+
+struct AddVertices<'a> {
+    terms: &'a [[&'a [u64]; 2]],
+    weights: &'a [u64],
+    range: Range<usize>,
+    /// The values of the left polynomial times both coefficients of the weight, and those of the
+    /// right one.
+    values: &'a mut [[Line; VERTICES]; 3],
+    sums: &'a mut Sums,
+}
+
+impl Kernel for AddVertices<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        let modulo = Modulo::new(zero);
+        let mut unfolded = 0;
+        for row in self.range {
+            let Element(weight) = Element::of_member(self.weights[row]);
+            let [re, im] = weight.map(|weight| zero.splat(weight));
+            for [left, right] in self.terms {
+                let [of_re, of_im, of_right] = self.values;
+                for (at, words) in lines(row_of(left, row)).enumerate() {
+                    let word = modulo.of_word(zero.load(words));
+                    modulo.of_word(word.mul_low(re)).store(&mut of_re[at].0);
+                    modulo.of_word(word.mul_low(im)).store(&mut of_im[at].0);
+                }
+                for (at, words) in lines(row_of(right, row)).enumerate() {
+                    modulo.of_word(zero.load(words)).store(&mut of_right[at].0);
+                }
+                extend(modulo, of_re);
+                extend(modulo, of_im);
+                extend(modulo, of_right);
+                let left = of_re.iter().zip(&*of_im);
+                for ((sums, (re, im)), right) in self.sums.iter_mut().zip(left).zip(&*of_right) {
+                    let right = zero.load(&right.0);
+                    for (sum, left) in sums.iter_mut().zip([re, im]) {
+                        let product = zero.load(&left.0).mul_low(right);
+                        zero.load(&sum.0).add(product).store(&mut sum.0);
+                    }
+                }
+                unfolded += 1;
+                if unfolded == UNFOLDED {
+                    fold_sums(modulo, self.sums);
+                    unfolded = 0;
+                }
+            }
+        }
+        fold_sums(modulo, self.sums);
+    }
+}
+
+/// Adds a row's values at the vertices behind those of the chunks, in the order of [`places`].
+///
+/// Variable by variable, the values come in groups: a first half where the variable is 0, and a
+/// second one where it is 1. Their differences, which are the values at ∞, come behind all others.
 #[inline(always)]
-fn folded_row(row: &[u64], point: &[Element; CHUNKS]) -> Block {
-    let mut sums: Sums = [[0; LANES]; 2];
-    for (line, Element(factors)) in lines(row).zip(point) {
-        for (sums, factor) in sums.iter_mut().zip(factors) {
-            for lane in 0..LANES {
-                sums[lane] += self::folded(product(of_word(line[lane]), *factor));
+fn extend<V: Vector>(modulo: Modulo<V>, values: &mut [Line; VERTICES]) {
+    extend_by::<V, 16, 32>(modulo, values);
+    extend_by::<V, 8, 48>(modulo, values);
+    extend_by::<V, 4, 72>(modulo, values);
+    extend_by::<V, 2, 108>(modulo, values);
+    extend_by::<V, 1, 162>(modulo, values);
+}
+
+/// Adds the values at ∞ of one variable, in groups with halves of `HALF`, behind `KNOWN` values.
+#[inline(always)]
+fn extend_by<V: Vector, const HALF: usize, const KNOWN: usize>(
+    modulo: Modulo<V>,
+    values: &mut [Line; VERTICES],
+) {
+    let load = |line: &Line| modulo.prime.load(&line.0);
+    for group in 0..KNOWN / (2 * HALF) {
+        for at in group * HALF..(group + 1) * HALF {
+            let from = group * HALF + at;
+            let (zero, one) = (load(&values[from]), load(&values[from + HALF]));
+            modulo.subtract(one, zero).store(&mut values[KNOWN + at].0);
+        }
+    }
+}
+
+/// Makes sums small again: of at most 34 bits.
+#[inline(always)]
+fn fold_sums<V: Vector>(modulo: Modulo<V>, sums: &mut Sums) {
+    for sum in sums.iter_mut().flatten() {
+        modulo.folded(modulo.prime.load(&sum.0)).store(&mut sum.0);
+    }
+}
+
+struct AddChunks<'a> {
+    words: &'a [u64],
+    weights: &'a [u64],
+    range: Range<usize>,
+    sums: &'a mut Sums,
+}
+
+impl Kernel for AddChunks<'_> {
+    /// Each product has at most 33 bits after it is folded, so 2^30 of them fit a word.
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        let modulo = Modulo::new(zero);
+        for row in self.range {
+            let Element(weight) = Element::of_member(self.weights[row]);
+            let weight = weight.map(|weight| zero.splat(weight));
+            for (sums, words) in self.sums.iter_mut().zip(lines(row_of(self.words, row))) {
+                let word = modulo.of_word(zero.load(words));
+                for (sum, weight) in sums.iter_mut().zip(weight) {
+                    let product = modulo.folded(word.mul_low(weight));
+                    zero.load(&sum.0).add(product).store(&mut sum.0);
+                }
             }
         }
     }
-    Block(sums.map(|sums| sums.map(of_word)))
 }
 
-/// Computes the values of a row's polynomial at all vertices.
-#[inline(always)]
-fn at_vertices(row: &[u64], values: &mut [Line; VERTICES], scratch: &mut [Line; VERTICES]) {
-    for (value, line) in scratch.iter_mut().zip(lines(row)) {
-        for lane in 0..LANES {
-            value[lane] = of_word(line[lane]) as u32;
-        }
-    }
-    extend::<0>(scratch, values);
-    extend::<1>(values, scratch);
-    extend::<2>(scratch, values);
-    extend::<3>(values, scratch);
-    extend::<4>(scratch, values);
+struct Fold<'a> {
+    words: &'a [u64],
+    point: &'a [Element; CHUNKS],
+    weights: Option<&'a [u64]>,
+    folded: &'a mut [Block],
 }
 
-/// Adds the values at ∞ of one variable, after `DONE` others have theirs.
-#[inline(always)]
-fn extend<const DONE: u32>(from: &[Line; VERTICES], to: &mut [Line; VERTICES]) {
-    let half = CHUNKS >> (DONE + 1);
-    for group in 0..3_usize.pow(DONE) {
-        let from = &from[group * 2 * half..][..2 * half];
-        let to = &mut to[group * 3 * half..][..3 * half];
-        for at in 0..half {
-            let (zero, one) = (from[at], from[half + at]);
-            for lane in 0..LANES {
-                let difference = one[lane].wrapping_sub(zero[lane]);
-                to[2 * half + at][lane] = difference.min(difference.wrapping_add(PRIME as u32));
+impl Kernel for Fold<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        let modulo = Modulo::new(zero);
+        for (at, folded) in self.folded.iter_mut().enumerate() {
+            let mut sums = [zero; 2];
+            for (words, Element(factors)) in lines(row_of(self.words, at)).zip(self.point) {
+                let word = modulo.of_word(zero.load(words));
+                for (sum, factor) in sums.iter_mut().zip(factors) {
+                    let product = modulo.folded(word.mul_low(zero.splat(*factor)));
+                    *sum = sum.add(product);
+                }
             }
-            to[at] = zero;
-            to[half + at] = one;
+            for (folded, sum) in folded.0.iter_mut().zip(sums) {
+                modulo.of_word(sum).store(folded);
+            }
+            if let Some(weights) = self.weights {
+                *folded = folded.scaled(&Element::of_member(weights[at]));
+            }
         }
     }
 }
 
-/// Adds the products of residues, as numbers of at most 32 bits.
-#[inline(always)]
-fn add_products(
-    sums: &mut [[u64; LANES]; VERTICES],
-    left: &[Line; VERTICES],
-    right: &[Line; VERTICES],
-) {
-    for ((sums, left), right) in sums.iter_mut().zip(left).zip(right) {
-        for lane in 0..LANES {
-            sums[lane] += folded(u64::from(left[lane]) * u64::from(right[lane]));
-        }
+/// Returns the number of each vertex, in the order of [`extend`].
+fn places() -> impl Iterator<Item = usize> {
+    // Of a chunk, the digits of the vertex are its bits.
+    let of_chunk = |chunk: usize| {
+        (0..VARIABLES).fold(0, |at, bit| 3 * at + (chunk >> (VARIABLES - 1 - bit) & 1))
+    };
+    let mut places: Vec<usize> = (0..CHUNKS).map(of_chunk).collect();
+    for variable in 1..=VARIABLES {
+        let half = CHUNKS >> variable;
+        let digit = 3_usize.pow((VARIABLES - variable) as u32);
+        let groups = places.chunks_exact(2 * half);
+        let more: Vec<usize> = groups
+            .flat_map(|group| group[..half].iter().map(|place| place + 2 * digit))
+            .collect();
+        places.extend(more);
     }
-}
-
-/// Adds numbers times a member.
-#[inline(always)]
-fn add_weighted<'a>(
-    sums: &mut [Sums],
-    numbers: impl Iterator<Item = &'a [u64; LANES]>,
-    weight: u64,
-) {
-    let Element([re, im]) = Element::of_member(weight);
-    for ([sums_re, sums_im], numbers) in sums.iter_mut().zip(numbers) {
-        for lane in 0..LANES {
-            let residue = of_word(numbers[lane]);
-            sums_re[lane] += folded(product(residue, re));
-            sums_im[lane] += folded(product(residue, im));
-        }
-    }
+    places.into_iter()
 }
 
 /// Adds up what `add` adds of ranges of rows, on all threads, and then the lanes with their weights.
@@ -302,15 +424,15 @@ fn summed(
     places: usize,
     rows: usize,
     lanes: &Block,
-    add_rows: impl Fn(Range<usize>, &mut [Sums]) + Sync,
+    add_rows: impl Fn(Range<usize>, &mut Sums) + Sync,
 ) -> Vec<Element> {
     let total = Mutex::new(vec![Element::ZERO; places]);
     parallel::for_blocks(rows, GRAIN, |range| {
-        let mut sums = vec![[[0; LANES]; 2]; places];
+        let mut sums = vec![[Line::ZERO; 2]; places];
         add_rows(range, &mut sums);
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
         for (total, sums) in total.iter_mut().zip(sums) {
-            let sums = Block(sums.map(|sums| sums.map(of_word)));
+            let sums = Block(sums.map(|sums| sums.0.map(of_word)));
             *total = total.add(&sums.inner_product(lanes));
         }
     });
