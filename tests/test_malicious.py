@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import tacit
 from commands import Command
 from commands import tacit as command
 from ports import free_ports
-from tacit import _core, checks
+from tacit import _core
 from tacit.meter import Verification, verification_lines, verification_of
 from tacit.providers import CONSUMING, REFERENCE
 

@@ -14,7 +14,7 @@ from worlds import LONG, Servers, beyond_the_bound, written
 
 import tacit
 from tacit import fixed
-from tacit.errors import CheatingError, PeerError, RefusedError, SetupError
+from tacit.errors import CheatingError, PeerError, RefusedError
 from tacit.federated import Client, SubmissionWarning, validation
 from tacit.federated.rounds.round_state import Held, Step
 from tacit.federated.rounds.settings import Settings
