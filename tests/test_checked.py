@@ -26,6 +26,7 @@ import overflows
 
 FAMILIES = [
     {"protocol": "replicated", "parties": 3},
+    {"protocol": "replicated-malicious", "parties": 3},
     {"protocol": "additive", "parties": 2, "source": "dealer"},
     {"protocol": "additive", "parties": 3, "source": "dealer"},
 ]

@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import tacit
 from commands import Command
 from commands import tacit as command
 from ports import free_ports
-from tacit import _core, checks
+from tacit import _core
 from tacit.meter import Verification, verification_lines, verification_of
 from tacit.providers import CONSUMING, REFERENCE
 
@@ -119,14 +118,50 @@ def test_verification_is_a_step_of_the_program() -> None:
         tacit.verify()
 
 
-def test_a_protocol_without_checks_says_so() -> None:
-    lacking: Any = SimpleNamespace(protocol=NAME, parties=3, core=SimpleNamespace(checks=False))
-    with pytest.raises(tacit.MisuseError) as error:
-        checks.check_available(lacking)
-    assert str(error.value) == (
-        'replicated-malicious sharing has no checked mode: choose protocol = "replicated", or '
-        "rehearse the program with tacit.check instead"
-    )
+# Checked mode.
+
+
+def payroll(raised: int) -> tuple[int, tuple[str, ...]]:
+    """Sums over salaries in cents and times in microseconds: one that fits, and one that may not.
+
+    Returns the first one, and the operators that the second one names.
+    """
+    salaries = tacit.share(torch.tensor([5_230_017, 7_105_599, 12_400_000_00]), owner=0)
+    times = tacit.share(torch.tensor([1_714_521_600_000_000, 1_714_521_600_000_001, 7]), owner=1)
+    paid = (salaries * tacit.share(torch.tensor([12, 12, 1]), owner=2)).sum()
+    late = salaries * (times * raised)
+    try:
+        late.reveal()
+        refused: tuple[str, ...] = ()
+    except tacit.RangeError as error:
+        refused = error.operators
+    return int(paid.reveal()), refused
+
+
+@pytest.mark.parametrize(("raised", "refused"), [(1, True), (0, False)])
+def test_what_overflows_is_refused_by_name_between_processes(raised: int, refused: bool) -> None:
+    told = tacit.launch(payroll, raised, protocol=NAME, transport="tcp", checked=True)
+    paid, operators = told[0]
+    assert all(each == told[0] for each in told)
+    assert paid == 12 * (5_230_017 + 7_105_599) + 12_400_000_00
+    assert [name.split(" ")[0] for name in operators] == ["aten.mul.Tensor"] * refused
+
+
+def test_checks_are_verified() -> None:
+    def program() -> Any:
+        x = tacit.share(torch.tensor([1.5, -2.0, 1e6]), owner=0)
+        tacit.verify()
+        before = tacit.session().meter.verification
+        assert before is not None
+        try:
+            (x * x).reveal()
+        except tacit.RangeError:
+            after = tacit.session().meter.verification
+            assert after is not None
+            return after.since(before).bytes_sent > 0
+        return None
+
+    assert tacit.launch(program, protocol=NAME, checked=True) == [True] * 3
 
 
 # Reports.

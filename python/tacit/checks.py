@@ -29,7 +29,6 @@ from tacit.buffers import array
 from tacit.errors import MisuseError, printable
 from tacit.flags import Dependencies, is_all_of_its_storage
 from tacit.modes import is_tracing
-from tacit.providers import DEFAULT, consumes
 from tacit.storage_cache import Geometry, Storages, geometry
 
 Parts = tuple[torch.Tensor, ...]
@@ -495,15 +494,10 @@ def check_available(session: Checked) -> None:
     """Checks that the session's protocol supports checked mode.
 
     Raises:
-        MisuseError: the protocol has no checks.
+        MisuseError: the protocol, with its source and number of parties, has no checks.
     """
     if session.core.checks:
         return
-    if not consumes(session.protocol):
-        raise MisuseError(
-            f"{session.protocol} sharing has no checked mode: choose protocol = "
-            f'"{DEFAULT}", or rehearse the program with tacit.check instead'
-        )
     raise MisuseError(
         f"checked mode among {session.parties} parties of {session.protocol} sharing needs a "
         'dealer: choose source = "dealer", protocol = "replicated", or two parties; or do not '

@@ -19,8 +19,6 @@ class Protocol(NamedTuple):
     is_secret: bool
     #: Whether it serves federations: it takes clients' vectors, and adds noise that no party chose.
     serves_federations: bool
-    #: Whether it has a checked mode, with every source of correlations or with some.
-    has_checks: bool
 
 
 class Source(NamedTuple):

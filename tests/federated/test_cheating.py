@@ -14,7 +14,7 @@ from worlds import LONG, Servers, beyond_the_bound, written
 
 import tacit
 from tacit import fixed
-from tacit.errors import CheatingError, PeerError, RefusedError, SetupError
+from tacit.errors import CheatingError, PeerError, RefusedError
 from tacit.federated import Client, SubmissionWarning, validation
 from tacit.federated.rounds.round_state import Held, Step
 from tacit.federated.rounds.settings import Settings
@@ -66,6 +66,7 @@ def together(work: Callable[[int], Any]) -> list[Any]:
         ('norm = 4.0\nbound = "none"\n', UPDATES.mean(0)),
         ("norm = 4.0\n", UPDATES.mean(0)),
         ('norm = 4.0\nbound = "clip"\n', UPDATES.mean(0)),
+        ('norm = 4.0\nbound = "clip"\nchecked = true\n', UPDATES.mean(0)),
         (MEAN + 'result_to = "clients"\n', UPDATES.mean(0)),
         ('norm = 4.0\naggregator = "norm-clipping"\nresult_to = "clients"\n', None),
         ('norm = 4.0\naggregator = "fltrust"\nroot = 0\n', None),
@@ -79,6 +80,7 @@ def together(work: Callable[[int], Any]) -> list[Any]:
         "mean",
         "norms validated",
         "clipped",
+        "clipped, in checked mode",
         "mean for clients",
         "norm-clipping for clients",
         "fltrust",
@@ -284,19 +286,11 @@ def test_a_server_that_denies_a_verified_result_is_found(
     assert all(isinstance(each, RefusedError) for each in found), found
 
 
-def test_a_mode_that_the_protocol_lacks_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    config = written(tmp_path, CLIENTS, rules=PROTOCOL + "checked = true\n")
-    with pytest.raises(SetupError) as error:
-        Federation.read(config)
-    said = f'checked = true: protocol = "{NAME}" has no checked mode; leave one of the two out'
-    assert str(error.value).endswith(f"[round]: {said}")
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_which_protocols_have_a_checked_mode(protocol: str) -> None:
+def test_all_protocols_have_a_checked_mode(protocol: str) -> None:
     source = "dealer" if consumes(protocol) else None
     found = tacit.launch(lambda: tacit.session().core.checks, protocol=protocol, source=source)
-    assert set(found) == {PROTOCOLS[protocol].has_checks}
+    assert set(found) == {True}
 
 
 @pytest.mark.parametrize("protocol", ["replicated", NAME])

@@ -486,8 +486,9 @@ def test_a_step_of_ones_own() -> None:
     assert isinstance(usual.steps[1], Clip)
 
 
+@pytest.mark.parametrize("protocol", ["replicated", "replicated-malicious"])
 @pytest.mark.parametrize("to", ["all", "clients"])
-def test_what_leaves_its_range_is_no_result_in_checked_mode(to: str) -> None:
+def test_what_leaves_its_range_is_no_result_in_checked_mode(to: str, protocol: str) -> None:
     """Runs a user-defined step with an overflow."""
 
     class Grow(Step):
@@ -506,14 +507,15 @@ def test_what_leaves_its_range_is_no_result_in_checked_mode(to: str) -> None:
             return str(failed)
         return "a result"
 
-    assert tacit.launch(program, False) == ["a result"] * 3
-    for told in tacit.launch(program, True):
+    assert tacit.launch(program, False, protocol=protocol) == ["a result"] * 3
+    for told in tacit.launch(program, True, protocol=protocol):
         assert "aten.mul.Tensor" in told
         assert "test_steps.py" in told
 
 
+@pytest.mark.parametrize("protocol", ["replicated", "replicated-malicious"])
 @pytest.mark.parametrize("bound", ["refuse", "clip"])
-def test_words_of_any_size_end_no_round_in_checked_mode(bound: str) -> None:
+def test_words_of_any_size_end_no_round_in_checked_mode(bound: str, protocol: str) -> None:
     """The client chooses the words, and is refused."""
     rules = Round.of(Settings(bound=bound, checked=True))
 
@@ -525,7 +527,7 @@ def test_words_of_any_size_end_no_round_in_checked_mode(bound: str) -> None:
         return rules.secret(sent)
 
     expected = (updates() / 4)[[0, 1, 3]].mean(0)
-    for outcome in tacit.launch(program):
+    for outcome in tacit.launch(program, protocol=protocol):
         assert outcome.refused == {8: "norm"}
         torch.testing.assert_close(outcome.vector, expected, rtol=0, atol=1e-3)
 

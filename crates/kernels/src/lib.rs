@@ -10,6 +10,8 @@
 //! - [`third`]: products of values that three parties share, by one product of each party;
 //! - [`galois`]: a Galois ring over Z_2^64, for proofs about words;
 //! - [`ntt`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
+//! - [`residues`]: integers modulo the prime 2^31 − 1, for checks of ranges;
+//! - [`residue_field`]: the field of the squared prime's elements, for proofs about residues;
 //! - [`projection`]: products of rows with random weights -1, 0 and 1;
 //! - [`large_pages`]: an allocator that puts large blocks in large pages;
 //! - [`message`]: the check of a message's length;
@@ -36,6 +38,8 @@ pub mod pack;
 pub mod parallel;
 pub mod planes;
 pub mod projection;
+pub mod residue_field;
+pub mod residues;
 pub mod stream;
 pub mod third;
 

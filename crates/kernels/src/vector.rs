@@ -43,6 +43,15 @@ pub(crate) trait Vector: Copy {
 
     /// Returns the products, word by word.
     fn mul(self, other: Self) -> Self;
+
+    /// Returns the products of the low halves, word by word.
+    fn mul_low(self, other: Self) -> Self;
+
+    /// Returns the bits that both have.
+    fn and(self, other: Self) -> Self;
+
+    /// Returns the words without their lowest bits.
+    fn shift_right(self, bits: u32) -> Self;
 }
 
 /// Work that is written for every type of vector.
@@ -116,15 +125,40 @@ impl Vector for Words {
         }
         self
     }
+
+    #[inline(always)]
+    fn mul_low(mut self, other: Self) -> Self {
+        for (word, other) in self.iter_mut().zip(other) {
+            *word = u64::from(*word as u32) * u64::from(other as u32);
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn and(mut self, other: Self) -> Self {
+        for (word, other) in self.iter_mut().zip(other) {
+            *word &= other;
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn shift_right(mut self, bits: u32) -> Self {
+        for word in &mut self {
+            *word >>= bits;
+        }
+        self
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Vector, Words};
     use std::arch::x86_64::{
-        __m256i, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32, _mm256_mullo_epi32,
-        _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi32, _mm256_slli_epi64,
-        _mm256_srli_epi64, _mm256_storeu_si256, _mm256_sub_epi64,
+        __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_loadu_si256, _mm256_mul_epu32,
+        _mm256_mullo_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi32,
+        _mm256_slli_epi64, _mm256_srli_epi64, _mm256_srlv_epi64, _mm256_storeu_si256,
+        _mm256_sub_epi64,
     };
 
     /// Eight words in two registers. It exists only where the machine has AVX2.
@@ -202,6 +236,26 @@ mod avx2 {
                 _mm256_add_epi64(_mm256_mul_epu32(x, y), high)
             })
         }
+
+        #[inline(always)]
+        fn mul_low(self, other: Self) -> Self {
+            // SAFETY: `self` exists.
+            self.each(other, |x, y| unsafe { _mm256_mul_epu32(x, y) })
+        }
+
+        #[inline(always)]
+        fn and(self, other: Self) -> Self {
+            // SAFETY: `self` exists.
+            self.each(other, |x, y| unsafe { _mm256_and_si256(x, y) })
+        }
+
+        #[inline(always)]
+        fn shift_right(self, bits: u32) -> Self {
+            // SAFETY: `self` exists.
+            self.each(self.splat(bits.into()), |x, y| unsafe {
+                _mm256_srlv_epi64(x, y)
+            })
+        }
     }
 }
 
@@ -214,8 +268,9 @@ mod avx512 {
 
     use super::{Vector, Words};
     use std::arch::x86_64::{
-        __m512i, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mullo_epi64, _mm512_set1_epi64,
-        _mm512_setzero_si512, _mm512_storeu_si512, _mm512_sub_epi64,
+        __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512, _mm512_mul_epu32,
+        _mm512_mullo_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srlv_epi64,
+        _mm512_storeu_si512, _mm512_sub_epi64,
     };
 
     /// Eight words in a register. It exists only where the machine has AVX-512 F and DQ.
@@ -270,6 +325,25 @@ mod avx512 {
             // SAFETY: `self` exists.
             unsafe { Self(_mm512_mullo_epi64(self.0, other.0)) }
         }
+
+        #[inline(always)]
+        fn mul_low(self, other: Self) -> Self {
+            // SAFETY: `self` exists.
+            unsafe { Self(_mm512_mul_epu32(self.0, other.0)) }
+        }
+
+        #[inline(always)]
+        fn and(self, other: Self) -> Self {
+            // SAFETY: `self` exists.
+            unsafe { Self(_mm512_and_si512(self.0, other.0)) }
+        }
+
+        #[inline(always)]
+        fn shift_right(self, bits: u32) -> Self {
+            let bits = self.splat(bits.into());
+            // SAFETY: `self` exists.
+            unsafe { Self(_mm512_srlv_epi64(self.0, bits.0)) }
+        }
     }
 }
 
@@ -280,7 +354,7 @@ mod tests {
 
     struct Results<'a> {
         words: &'a [Words; 2],
-        found: &'a mut [Words; 4],
+        found: &'a mut [Words; 7],
     }
 
     impl Kernel for Results<'_> {
@@ -291,6 +365,9 @@ mod tests {
             x.sub(y).store(&mut self.found[1]);
             x.mul(y).store(&mut self.found[2]);
             zero.splat(self.words[0][3]).store(&mut self.found[3]);
+            x.mul_low(y).store(&mut self.found[4]);
+            x.and(y).store(&mut self.found[5]);
+            x.shift_right(31).store(&mut self.found[6]);
         }
     }
 
@@ -320,9 +397,12 @@ mod tests {
                 of(u64::wrapping_sub),
                 of(u64::wrapping_mul),
                 [x[3]; LANES],
+                of(|x, y| u64::from(x as u32) * u64::from(y as u32)),
+                of(|x, y| x & y),
+                of(|x, _| x >> 31),
             ];
             for backend in backends() {
-                let mut found = [[7; LANES]; 4];
+                let mut found = [[7; LANES]; 7];
                 run(
                     backend,
                     Results {

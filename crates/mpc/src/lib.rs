@@ -51,7 +51,6 @@ mod protocol;
 mod providers;
 mod range;
 pub mod replicated;
-mod residues;
 pub mod sealed;
 pub mod series;
 mod steps;
@@ -60,10 +59,12 @@ mod threat_model;
 mod tree;
 pub mod width;
 
+use kernels::residues;
+
 pub use affine::{Addend, Affine, Term};
 pub use bits::Bits;
 pub use broadcast::{broadcast, gather};
-pub use checking::{Checking, Factors, Hold, Kept};
+pub use checking::{Checking, Factors, Hold, Kept, Summands};
 pub use cost::{Cost, Opening, Operation};
 pub use guards::{Flag, Opened, SharedFlag};
 pub use net::{Error, Result};

@@ -4,10 +4,11 @@
 //! with it. **Adversary:** none, there is no secrecy. It refuses to run over a network.
 
 use crate::bits::bit_at;
+use crate::checking::only_summand;
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Hold, Join, Kept, Next, Operand,
-    Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
-    Trust, fibers, residues, steps,
+    Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Summands, Tally,
+    ThreatModel, Trust, fibers, residues, steps,
 };
 use kernels::planes::{split, words_of};
 use kernels::stream::{Key, Stream};
@@ -51,7 +52,7 @@ impl Plain {
         round_off(words, shift);
         let rest = before.iter().zip(&*words);
         let rest = rest.map(|(before, after)| before.wrapping_sub(after << shift.bits()));
-        self.kept.rest = rest.collect();
+        self.kept.rest = only_summand(rest.collect());
     }
 
     /// Sends the owner's words to all parties.
@@ -330,15 +331,15 @@ impl Checking for Plain {
         0
     }
 
-    fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>> {
-        let lift = |x: &Parts| x[0].iter().map(|word| residues::of_signed(*word)).collect();
+    fn lift(&mut self, x: &[Parts]) -> Result<Vec<Summands>> {
+        let lift = |x: &Parts| vec![x[0].iter().map(|word| residues::of_signed(*word)).collect()];
         Ok(x.iter().map(lift).collect())
     }
 
-    fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>> {
+    fn multiply(&mut self, factors: &[Summands], pairs: &[[usize; 2]]) -> Result<Vec<Summands>> {
         let product = |[x, y]: &[usize; 2]| {
-            let both = factors[*x].iter().zip(&factors[*y]);
-            both.map(|(x, y)| residues::multiply(*x, *y)).collect()
+            let both = factors[*x][0].iter().zip(&factors[*y][0]);
+            vec![both.map(|(x, y)| residues::multiply(*x, *y)).collect()]
         };
         Ok(pairs.iter().map(product).collect())
     }
@@ -355,8 +356,8 @@ impl Checking for Plain {
         Ok(Some(holds.iter().map(tally).collect()))
     }
 
-    fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>> {
-        Ok(vec![words])
+    fn summed(&mut self, summands: Summands) -> Result<Vec<Vec<u64>>> {
+        Ok(summands)
     }
 
     fn coins(&mut self, words: usize) -> Vec<u64> {

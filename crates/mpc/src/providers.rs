@@ -33,8 +33,6 @@ pub struct ProtocolProvider {
     /// serves federations. Then it implements [`crate::Protocol::federated`], including noise that
     /// no party chooses.
     pub serves: Option<Unseal>,
-    /// Whether there is a checked mode, with every source or with some.
-    pub checks: bool,
     pub(crate) threat_model: fn(usize, Trust) -> Result<ThreatModel>,
     pub(crate) open: fn(&Environment) -> Result<Box<dyn Protocol>>,
 }
@@ -128,7 +126,6 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         consumes: false,
         secret: true,
         serves: Some(sealing::joined),
-        checks: true,
         threat_model: |parties, _| replicated::threat_model(REPLICATED, parties, true),
         open: |environment| Ok(Box::new(Replicated::new(online(environment.mesh)?)?)),
     },
@@ -139,7 +136,6 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         consumes: false,
         secret: true,
         serves: Some(sealing::compared),
-        checks: false,
         threat_model: |parties, _| replicated::threat_model(MALICIOUS, parties, false),
         open: |environment| {
             let channel = online(environment.mesh)?;
@@ -153,7 +149,6 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         consumes: true,
         secret: true,
         serves: None,
-        checks: true,
         threat_model: additive::threat_model,
         open: |environment| Ok(Box::new(environment.additive()?)),
     },
@@ -164,7 +159,6 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         consumes: false,
         secret: false,
         serves: None,
-        checks: true,
         threat_model: |parties, _| Ok(plain::threat_model(parties)),
         open: |environment| Ok(Box::new(Plain::new(online(environment.mesh)?))),
     },

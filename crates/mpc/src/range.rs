@@ -47,6 +47,7 @@
 //! none did. The other parties receive nothing.
 
 use crate::blocks::BLOCK;
+use crate::group::Group;
 use crate::{Error, Result};
 use kernels::stream::Reserved;
 use std::sync::{Mutex, PoisonError};
@@ -198,6 +199,8 @@ impl Compared {
 pub struct Tally {
     pub(crate) reach: u32,
     pub(crate) sums: [u64; SUMS],
+    /// How sums are added.
+    group: Group,
 }
 
 impl Tally {
@@ -207,6 +210,7 @@ impl Tally {
         Self {
             reach,
             sums: [0; SUMS],
+            group: Group::Additive,
         }
     }
 
@@ -214,7 +218,27 @@ impl Tally {
     pub(crate) fn shared(reach: u32, parts: [u64; 2]) -> Self {
         let mut tally = Self::new(reach);
         tally.sums[..2].copy_from_slice(&parts);
+        tally.group = Group::Binary;
         tally
+    }
+
+    /// Returns one tally of several, or of none. It is in range if all of them are. Different coins
+    /// judge each of them.
+    pub(crate) fn of_all(tallies: Vec<&Self>) -> Self {
+        let mut all = Self::new(u64::BITS);
+        for tally in tallies {
+            all.group = tally.group;
+            // A sum is zero modulo 2^reach exactly if it is zero after this shift. Elements of
+            // GF(2^64) are zero as they are.
+            let up = match tally.group {
+                Group::Binary => 0,
+                _ => u64::BITS - tally.reach,
+            };
+            for (sum, more) in all.sums.iter_mut().zip(tally.sums) {
+                *sum = tally.group.combine(*sum, more << up);
+            }
+        }
+        all
     }
 
     /// Returns the components of a shared sum.
@@ -226,7 +250,11 @@ impl Tally {
     #[cfg(feature = "mutation")]
     #[must_use]
     pub fn of(reach: u32, sums: [u64; SUMS]) -> Self {
-        Self { reach, sums }
+        Self {
+            reach,
+            sums,
+            group: Group::Additive,
+        }
     }
 
     /// Adds each number to the sums that its coins select.

@@ -133,7 +133,7 @@ mod checks {
     macro_rules! checks {
         ($($protocol:ident),*) => {
             $(mod $protocol {
-                use crate::suite::checks;
+                use crate::suite::{checks, overflows, ranges, residues};
 
                 #[test]
                 fn products() {
@@ -142,7 +142,7 @@ mod checks {
 
                 #[test]
                 fn single_overflows() {
-                    checks::single_overflows(stringify!($protocol));
+                    overflows::single_overflows(stringify!($protocol));
                 }
 
                 #[test]
@@ -152,17 +152,32 @@ mod checks {
 
                 #[test]
                 fn exact_ranges() {
-                    checks::exact_ranges(stringify!($protocol));
+                    ranges::exact_ranges(stringify!($protocol));
                 }
 
                 #[test]
                 fn overflows_do_not_cancel() {
-                    checks::overflows_do_not_cancel(stringify!($protocol));
+                    overflows::overflows_do_not_cancel(stringify!($protocol));
                 }
 
                 #[test]
                 fn ranges() {
-                    checks::ranges(stringify!($protocol));
+                    ranges::ranges(stringify!($protocol));
+                }
+
+                #[test]
+                fn lifts() {
+                    residues::lifts(stringify!($protocol));
+                }
+
+                #[test]
+                fn products_of_residues() {
+                    residues::products_of_residues(stringify!($protocol));
+                }
+
+                #[test]
+                fn halved_overflows() {
+                    overflows::halved_overflows(stringify!($protocol));
                 }
 
                 #[test]
@@ -176,6 +191,7 @@ mod checks {
     checks!(
         plain,
         replicated,
+        replicated_malicious,
         additive_2_dealer,
         additive_2_ot,
         additive_3_dealer,

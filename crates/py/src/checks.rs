@@ -113,8 +113,8 @@ fn group<'a>(
         };
         let kept = kept.as_ref().and_then(|kept| kept.get());
         let (rest, factors) = kept.map_or((&[][..], &[][..]), |kept| (&kept.rest, &kept.factors));
-        if !rest.is_empty() {
-            expect_length("what was dropped", rest.len(), n)?;
+        for summands in rest {
+            expect_length("what was dropped", summands.len(), n)?;
         }
         Ok(Product {
             terms: terms.iter().map(term).collect::<PyResult<_>>()?,

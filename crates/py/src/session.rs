@@ -289,8 +289,8 @@ pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> P
 }
 
 /// A protocol: name, summary, usual number of parties, whether it consumes correlations, whether it
-/// keeps secrets, whether it serves federations, whether it has a checked mode.
-type ProtocolRow = (&'static str, &'static str, usize, bool, bool, bool, bool);
+/// keeps secrets, whether it serves federations.
+type ProtocolRow = (&'static str, &'static str, usize, bool, bool, bool);
 
 /// A source: name, title, summary, what it needs, what it transfers.
 type SourceRow = (
@@ -313,7 +313,6 @@ pub fn protocols() -> Vec<ProtocolRow> {
             it.consumes,
             it.secret,
             it.serves.is_some(),
-            it.checks,
         )
     })
     .collect()

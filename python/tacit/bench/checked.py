@@ -38,9 +38,7 @@ CHECKED: dict[str, Checked] = {
 
 def serves(setting: Setting) -> bool:
     """Returns whether there is a checked mode under a setting."""
-    return setting == Setting() or (
-        setting.source is not None and (setting.parties == 2 or has_dealer(setting.source))
-    )
+    return setting.source is None or setting.parties == 2 or has_dealer(setting.source)
 
 
 def measure(name: str, setting: Setting, threads: int | None) -> tuple[dict[str, Any], int]:

@@ -48,7 +48,7 @@ use super::guard::Guard;
 use super::truncation::highest_bits;
 use super::{Additive, only};
 use crate::blocks::{self, BLOCK};
-use crate::checking::{Checking, Hold, Kept};
+use crate::checking::{Checking, Hold, Kept, Summands};
 use crate::correlations::drawn::{CrossResidues, CrossWords, GuardColumns, Lifts, ResidueTriples};
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
@@ -78,28 +78,29 @@ impl Checking for Additive {
         0
     }
 
-    fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>> {
+    fn lift(&mut self, x: &[Parts]) -> Result<Vec<Summands>> {
         let sizes: Vec<u64> = x.iter().map(|x| x[0].len() as u64).collect();
         let total = x.iter().map(|x| x[0].len()).sum();
         self.channel.begin_of("lift to integers", total, &sizes);
         let x: Vec<&[u64]> = x.iter().map(|x| only(x)).collect();
         if self.channel.parties() == 2 {
-            return self.lift_between_two(&x);
+            let lifted = self.lift_between_two(&x)?;
+            return Ok(lifted.into_iter().map(|mine| vec![mine]).collect());
         }
         let lifted = self.lift_with_masks(&x.concat())?;
         let mut rest = &lifted[..];
         let part = |x: &&[u64]| {
             let (mine, others) = rest.split_at(x.len());
             rest = others;
-            mine.to_vec()
+            vec![mine.to_vec()]
         };
         Ok(x.iter().map(part).collect())
     }
 
-    fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>> {
+    fn multiply(&mut self, factors: &[Summands], pairs: &[[usize; 2]]) -> Result<Vec<Summands>> {
         let is_between_two = self.channel.parties() == 2;
         let side = |at: usize| -> Vec<u64> {
-            let factors = pairs.iter().flat_map(|pair| &factors[pair[at]]).copied();
+            let factors = pairs.iter().flat_map(|pair| &factors[pair[at]][0]).copied();
             if is_between_two {
                 factors.map(centred).collect()
             } else {
@@ -115,9 +116,9 @@ impl Checking for Additive {
         };
         let mut rest = &products[..];
         let part = |pair: &[usize; 2]| {
-            let (mine, others) = rest.split_at(factors[pair[0]].len());
+            let (mine, others) = rest.split_at(factors[pair[0]][0].len());
             rest = others;
-            mine.to_vec()
+            vec![mine.to_vec()]
         };
         Ok(pairs.iter().map(part).collect())
     }
@@ -136,8 +137,8 @@ impl Checking for Additive {
         }
     }
 
-    fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>> {
-        Ok(vec![words])
+    fn summed(&mut self, summands: Summands) -> Result<Vec<Vec<u64>>> {
+        Ok(summands)
     }
 
     fn coins(&mut self, words: usize) -> Vec<u64> {

@@ -209,8 +209,8 @@ impl Additive {
         out: &mut [u64],
     ) -> Result<Factors> {
         let (is_first, words) = (self.is_first(), only(x.parts));
-        let given = |products| Factors {
-            products,
+        let given = |products: Option<Vec<u64>>| Factors {
+            products: products.map(|products| vec![products]),
             ..Factors::default()
         };
         let (masks, product, residues) = match begun {
@@ -249,7 +249,7 @@ impl Additive {
         let of_left = masks[0].as_ref().map_or(0, |_| words.len());
         let (left, right) = opened.split_at(of_left);
         let lift = |opened: &[u64], columns: Option<[Column; 2]>| {
-            columns.map(|columns| Arc::new(residues::of_opened(opened, columns, is_first)))
+            columns.map(|columns| Arc::new(vec![residues::of_opened(opened, columns, is_first)]))
         };
         let [of_x, of_y] = residues;
         let operands = [lift(left, of_x), lift(right, of_y)];

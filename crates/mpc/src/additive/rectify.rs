@@ -27,7 +27,7 @@
 
 use super::Additive;
 use super::guard::Guard;
-use crate::checking::Kept;
+use crate::checking::{Kept, only_summand};
 use crate::group::Group;
 use crate::leaves::Wanted;
 use crate::{Affine, Bits, Compared, Result, Tally};
@@ -86,7 +86,7 @@ pub(super) fn rectified_affine(
     Group::Additive.subtract_from(&x, out);
     party.kept = Kept::default();
     if is_keeping {
-        party.kept.rest = party.rest_of(&z, sum.shift.bits());
+        party.kept.rest = only_summand(party.rest_of(&z, sum.shift.bits()));
         party.kept.truncated = vec![x];
     }
     Ok(tally)

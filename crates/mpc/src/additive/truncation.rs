@@ -34,7 +34,7 @@
 
 use super::Additive;
 use crate::bits::{bit_at, flip};
-use crate::checking::Kept;
+use crate::checking::{Kept, only_summand};
 use crate::correlations::drawn::{CrossBits, Truncations};
 use crate::correlations::once::{Column, Mask};
 use crate::group::Group;
@@ -188,7 +188,7 @@ impl Additive {
         }
         if self.channel.parties() == 2 {
             self.truncate_split(x, shift, out)?;
-            self.kept.rest = self.rest_of(x, shift.bits());
+            self.kept.rest = only_summand(self.rest_of(x, shift.bits()));
             return Ok(());
         }
         let f = shift.bits();
@@ -200,7 +200,8 @@ impl Additive {
             checked.residue_of_top,
         ];
         let first = self.is_first();
-        (self.kept.residues, self.kept.rest) = residues_of_truncated(&opened, f, first, columns);
+        let (residues, rest) = residues_of_truncated(&opened, f, first, columns);
+        (self.kept.residues, self.kept.rest) = (only_summand(residues), only_summand(rest));
         Ok(())
     }
 

@@ -6,8 +6,8 @@
 //! > Σ_s left_s\[t\] · right_s\[t\] = c_L\[t\] + c_R\[t\],
 //!
 //! where the constants c_L and c_R are known to L and to R. The sum is over the *terms* of an
-//! equation. Equations are modulo 2^64 ([`Words`]) or modulo 2 ([`Bits`]). Those modulo 2^64 may
-//! also be about all outputs of a bilinear map ([`Product`]): Σ_s M(a_s, b_s) = c_L + c_R. Of each
+//! equation. Equations are modulo 2^64 ([`Words`]), modulo 2 ([`Bits`]) or modulo p = 2^31 − 1
+//! ([`Residues`]). Those modulo 2^64 may also be about all outputs of a bilinear map ([`Product`]): Σ_s M(a_s, b_s) = c_L + c_R. Of each
 //! term, L knows one operand, at either place, and R the other. Beside equations modulo 2 there may
 //! be such about inner products in GF(2^64) ([`InnerProduct`]). At most one of the three parties is
 //! corrupt. A false equation is refused except with probability 2^−42, and nobody learns anything
@@ -16,8 +16,8 @@
 //!
 //! It is a distributed zero-knowledge proof (Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; for
 //! three parties Boyle, Gilboa, Ishai, Nof 2019; for bits Li+ 2023). It computes in the Galois ring
-//! of [`kernels::galois`], or in the field of [`kernels::binary_field`]: see [`ring`]. The halves
-//! are not shared between the verifiers: each knows one whole. So a proof is an inner product, and
+//! of [`kernels::galois`], or in the fields of [`kernels::binary_field`] and
+//! [`kernels::residue_field`]: see [`ring`]. The halves are not shared between the verifiers: each knows one whole. So a proof is an inner product, and
 //! its size grows with the logarithm of the number of terms.
 //!
 //! # The proof
@@ -86,6 +86,12 @@
 //! There are 5 variables of words and at most 17 of folds. In all that is less than 50 times 2^−48,
 //! where 3 + 10 + 34 + 2 = 49, and so less than 2^−42; for bits, with 2^−64 in place of 2^−48.
 //!
+//! For residues, members are not uniform, since a residue takes 31 bits, of which two values are 0.
+//! But none has a probability above 2^−60, and coordinates are drawn independently. So a polynomial
+//! of degree d in one variable vanishes with probability at most d·2^−60, given the others. The
+//! bounds hold with 2^−60 in place of 2^−48. An element that is drawn as a mask is uniform up to
+//! 2^−61, and those of a proof, fewer than 2^10, up to 2^−51.
+//!
 //! Maps change none of these numbers. Let E be the weighted sum of the errors of words, and F that
 //! of the errors of maps, whose weights are drawn independently. P sends q + D in place of q, and
 //! is refused unless Σ_i u_i·D(i) = −E. Once maps have joined, the claim is false by D(r) − F. This
@@ -145,6 +151,7 @@ mod products;
 mod prover;
 #[cfg(test)]
 mod rate_tests;
+mod residues;
 pub mod ring;
 #[cfg(test)]
 mod tests;
@@ -157,14 +164,16 @@ pub use inner_product::InnerProduct;
 pub use maps::{MapEquations, MapTerm};
 pub use products::Product;
 pub use prover::Prover;
+pub use residues::{NoMap, Residues};
 pub use ring::{Bits, Ring, Words};
 pub use verifiers::{Known, KnownMap, LeftVerifier, RightVerifier};
 
 use kernels::galois::words::{CHUNKS, VARIABLES, VERTICES};
 use kernels::stream::{Key, Stream};
 
-/// Both rings have rows of as many chunks.
-const _: () = assert!(CHUNKS == kernels::binary_field::CHUNKS);
+/// All rings have rows of as many chunks.
+const _: () =
+    assert!(CHUNKS == kernels::binary_field::CHUNKS && CHUNKS == kernels::residue_field::CHUNKS);
 
 /// Which proof it is: no two have the same in a session, not even after one that stopped.
 ///

@@ -1,14 +1,16 @@
-//! The rings in which proofs compute: one for equations of words, one for those of bits.
+//! The rings in which proofs compute: one for equations of words, one for those of bits, and one
+//! for those of residues modulo p = 2^31 − 1.
 //!
-//! | | [`Words`] | [`Bits`] |
-//! | --- | --- | --- |
-//! | equations | modulo 2^64 | modulo 2, 64 to a word |
-//! | ring | GR(2^64, 48) | GF(2^64) |
-//! | exceptional set | polynomials with coefficients 0 and 1 | all elements |
-//! | row | 32 chunks of 8 words | 32 chunks of one word |
-//! | lanes | 8 | 64, the bits of a word |
-//! | weight of a lane | random, not 0 | X^p for bit p |
-//! | maps | [`Product`] | [`InnerProduct`] |
+//! | | [`Words`] | [`Bits`] | [`Residues`](super::Residues) |
+//! | --- | --- | --- | --- |
+//! | equations | modulo 2^64 | modulo 2, 64 to a word | modulo p |
+//! | ring | GR(2^64, 48) | GF(2^64) | GF(p²) |
+//! | exceptional set | polynomials with coefficients 0 and 1 | all elements | all elements |
+//! | row | 32 chunks of 8 words | 32 chunks of one word | 32 chunks of 8 words |
+//! | lanes | 8 | 64, the bits of a word | 8 |
+//! | weight of a lane | random, not 0 | X^p for bit p | random |
+//! | most probable member | 2^−48 | 2^−64 | 2^−60 |
+//! | maps | [`Product`] | [`InnerProduct`] | none |
 //!
 //! Bits need no random weights of lanes: the bits of a word are coefficients of an element.
 

@@ -1,9 +1,12 @@
 use super::challenges::{Seeds, Weights};
 use super::*;
+use kernels::residues;
 use kernels::stream::{Key, Stream};
 
 /// The arithmetic of the equations.
 pub(super) trait Case: Ring {
+    /// The number of bits of a word of a message.
+    const BITS: u32 = u64::BITS;
     fn product(left: u64, right: u64) -> u64;
     fn sum(left: u64, right: u64) -> u64;
     fn difference(left: u64, right: u64) -> u64;
@@ -37,8 +40,24 @@ impl Case for Bits {
     }
 }
 
-/// Defines a test for both rings.
-macro_rules! for_both {
+impl Case for Residues {
+    const BITS: u32 = residues::BITS;
+
+    fn product(left: u64, right: u64) -> u64 {
+        residues::multiply(residues::of_word(left), residues::of_word(right))
+    }
+
+    fn sum(left: u64, right: u64) -> u64 {
+        residues::add(residues::of_word(left), residues::of_word(right))
+    }
+
+    fn difference(left: u64, right: u64) -> u64 {
+        residues::subtract(residues::of_word(left), residues::of_word(right))
+    }
+}
+
+/// Defines a test for all rings.
+macro_rules! for_all {
     ($name:ident, $of:ident) => {
         mod $name {
             #[test]
@@ -50,22 +69,27 @@ macro_rules! for_both {
             fn of_bits() {
                 super::$of::<super::Bits>();
             }
+
+            #[test]
+            fn of_residues() {
+                super::$of::<super::Residues>();
+            }
         }
     };
 }
 
-for_both!(true_equations, prove_true_equations);
-for_both!(one_false_equation, refuse_one_false_equation);
-for_both!(errors_of_the_highest_bit, refuse_errors_of_the_highest_bit);
-for_both!(another_factor, refuse_another_factor);
-for_both!(changed_messages, refuse_changed_messages);
-for_both!(
+for_all!(true_equations, prove_true_equations);
+for_all!(one_false_equation, refuse_one_false_equation);
+for_all!(errors_of_the_highest_bit, refuse_errors_of_the_highest_bit);
+for_all!(another_factor, refuse_another_factor);
+for_all!(changed_messages, refuse_changed_messages);
+for_all!(
     messages_of_another_length,
     refuse_messages_of_another_length
 );
-for_both!(another_challenge, notice_another_challenge);
-for_both!(masks, mask_all_that_the_right_verifier_sees);
-for_both!(blindings, blind_the_right_factors);
+for_all!(another_challenge, notice_another_challenge);
+for_all!(masks, mask_all_that_the_right_verifier_sees);
+for_all!(blindings, blind_the_right_factors);
 
 /// Equations of one kind, with everybody's part.
 #[derive(Clone)]
@@ -449,7 +473,7 @@ fn mask_all_that_the_right_verifier_sees<R: Case>() {
             .all(|(first, second)| first != second)
     );
     let bits: u32 = first.iter().map(|word| word.count_ones()).sum();
-    let n = 64.0 * first.len() as f64;
+    let n = f64::from(R::BITS) * first.len() as f64;
     assert!((f64::from(bits) - n / 2.0).abs() < 5.0 * (n / 4.0).sqrt());
     // No mask is used twice, and none is missing.
     let mut sorted = first.clone();
@@ -490,6 +514,7 @@ fn seeds_differ() {
         for seeds in [
             Seeds::draw::<Words>(name, &key, 6),
             Seeds::draw::<Bits>(name, &key, 6),
+            Seeds::draw::<Residues>(name, &key, 6),
         ] {
             words.extend(seeds.weights.iter().chain(&seeds.levels).flatten().copied());
             // What a verifier tells says nothing of what the other one tells.

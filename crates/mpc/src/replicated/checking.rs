@@ -1,4 +1,5 @@
-//! Operations that checks need ([`crate::checks`]).
+//! Operations that checks need ([`crate::checks`]), of parties that are assumed to follow the
+//! protocol. If parties prove what they send, see [`super::proven::checking`].
 //!
 //! **Lifting** x to integers modulo p = 2^31 − 1. Let s = x0 + x1 + 2^62 − 1 (known to role 0) and
 //! t = x2 (known to roles 1 and 2), with highest bits A and B. As in [`super::truncation`], |x| <
@@ -20,7 +21,7 @@
 use super::roles::{MaskWords, field};
 use super::{Replicated, pair};
 use crate::blocks;
-use crate::checking::{Checking, Hold, Kept};
+use crate::checking::{Checking, Hold, Kept, Summands};
 use crate::range::Tally;
 use crate::residues::{self, ROUND};
 use crate::{Parts, Result, Shift};
@@ -46,13 +47,20 @@ impl Checking for Replicated {
     }
 
     fn above(&self, shift: Shift) -> u32 {
-        shift.above()
+        match self.verifying {
+            // Truncations that are proven shift nothing up.
+            Some(_) => 0,
+            None => shift.above(),
+        }
     }
 
-    fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>> {
+    fn lift(&mut self, x: &[Parts]) -> Result<Vec<Summands>> {
         let sizes: Vec<u64> = x.iter().map(|x| x[0].len() as u64).collect();
         let total: usize = x.iter().map(|x| x[0].len()).sum();
         self.channel.begin_of("lift to integers", total, &sizes);
+        if self.verifying.is_some() {
+            return self.proven_lift(x);
+        }
         let mut lifted: Vec<Vec<u64>> = x.iter().map(|x| vec![0; x[0].len()]).collect();
         let sent = x.iter().map(|x| packed(self.ranges(x[0].len())[0].len()));
         let mut message = self.channel.memory(sent.sum());
@@ -88,13 +96,17 @@ impl Checking for Replicated {
             }
             self.channel.give_back(theirs);
         }
-        Ok(lifted)
+        Ok(lifted.into_iter().map(|mine| vec![mine]).collect())
     }
 
-    fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>> {
-        let sizes: Vec<u64> = factors.iter().map(|factor| factor.len() as u64).collect();
-        let n: usize = factors.iter().map(Vec::len).sum();
+    fn multiply(&mut self, factors: &[Summands], pairs: &[[usize; 2]]) -> Result<Vec<Summands>> {
+        let sizes: Vec<u64> = factors.iter().map(|all| all[0].len() as u64).collect();
+        let n = factors.iter().map(|all| all[0].len()).sum();
         self.channel.begin_of("multiply residues", n, &sizes);
+        if self.verifying.is_some() {
+            return self.proven_residue_products(factors, pairs);
+        }
+        let factors: Vec<&[u64]> = factors.iter().map(|factor| &factor[0][..]).collect();
         let mut mine: Vec<Vec<u64>> = factors.iter().map(|factor| vec![0; factor.len()]).collect();
         let words: usize = factors.iter().map(|factor| packed(factor.len())).sum();
         let mut message = self.channel.memory(words);
@@ -146,7 +158,7 @@ impl Checking for Replicated {
                     }
                 },
             );
-            product
+            vec![product]
         };
         Ok(pairs.iter().map(product).collect())
     }
@@ -155,6 +167,9 @@ impl Checking for Replicated {
         let parameters = Hold::parameters(holds);
         self.channel
             .begin_of("hold to a range", holds.len(), &parameters);
+        if self.verifying.is_some() {
+            return self.proven_tallies(holds).map(Some);
+        }
         let mut guards = Vec::with_capacity(holds.len());
         for hold in holds {
             let ([first, second], n) = (pair(hold.x), hold.x[0].len());
@@ -174,7 +189,11 @@ impl Checking for Replicated {
         Ok(Some(tallies))
     }
 
-    fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>> {
+    fn summed(&mut self, mut summands: Summands) -> Result<Vec<Vec<u64>>> {
+        if self.verifying.is_some() {
+            return Ok(summands);
+        }
+        let words = summands.swap_remove(0);
         self.channel.begin_of("share sums", words.len(), &[]);
         self.share_of_sum(words).map(Vec::from)
     }

@@ -340,7 +340,7 @@ impl Protocol for Replicated {
                 let parameters = map.parameters(Some(shift));
                 self.channel
                     .begin_of(map.name(), map.lengths().2, &parameters);
-                self.proven_sum(&[(map, [x, y])], shift, out)
+                self.proven_sum(&[(map, [x, y])], &[], shift, out)
             }
             Some(shift) => self.truncated_product(map, x, y, shift, out),
         }
@@ -357,7 +357,8 @@ impl Protocol for Replicated {
         if self.verifying.is_some() {
             let bits = u64::from(shift.bits());
             self.channel.begin_of("truncate", x[0].len(), &[bits]);
-            return self.proven_truncation(pair(x), false, shift, pair_mut(out));
+            let wanted = self.wanted(shift);
+            return self.proven_truncation(pair(x), false, wanted, pair_mut(out));
         }
         truncation::truncate(self, pair(x), shift, pair_mut(out))
     }
@@ -473,9 +474,6 @@ impl Protocol for Replicated {
     }
 
     fn checking(&mut self) -> Option<&mut dyn Checking> {
-        if self.verifying.is_some() {
-            return None;
-        }
         Some(self)
     }
 

@@ -32,6 +32,7 @@ use super::sign::Sign;
 use super::truncation::{Truncation, add_high};
 use super::{Pair, PairMut, Replicated, pair};
 use crate::blocks::{self, BLOCK};
+use crate::checking::only_summand;
 use crate::group::Group;
 use crate::{Addend, Affine, Bilinear, Bits, Result, Shift};
 use kernels::pack::{pack_low, packed_words};
@@ -214,14 +215,14 @@ impl Replicated {
         let Some(sign) = sign else {
             truncation.helped(self)?;
             truncation.close(self)?;
-            self.kept.rest = rest.unwrap_or_default();
+            self.kept.rest = only_summand(rest.unwrap_or_default());
             return Ok(None);
         };
         sign.helped(self)?;
         truncation.helped(self)?;
         let leaves = sign.close(self)?;
         truncation.close(self)?;
-        self.kept.rest = rest.unwrap_or_default();
+        self.kept.rest = only_summand(rest.unwrap_or_default());
         Ok(Some(leaves))
     }
 

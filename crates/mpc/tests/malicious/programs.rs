@@ -2,6 +2,7 @@
 
 use crate::federation;
 use kernels::convolution::Convolution;
+use mpc::checks::{self, Group, Product};
 use mpc::width::Width;
 use mpc::{
     Addend, Affine, Bilinear, Bits, Compared, Fiber, Join, Operand, PartsMut, Protocol, Recipient,
@@ -59,7 +60,7 @@ const fn opening(openings: usize, program: Program) -> Program {
 }
 
 /// All programs.
-pub const PROGRAMS: [Program; 25] = [
+pub const PROGRAMS: [Program; 27] = [
     exact("sum of clients' vectors", |p, n| {
         let x = federation::sum(p, &federation::pieces(n, Width::Half), n, Width::Half)?;
         opened(p, &x)
@@ -243,6 +244,8 @@ pub const PROGRAMS: [Program; 25] = [
         let fits = p.in_range(&[&tally, &tally])?;
         opened_bits(p, &fits)
     }),
+    exact("checks", |p, n| checked(p, n, 1)),
+    exact("checks that fail", |p, n| checked(p, n, 1 << 23)),
     opening(
         3,
         exact("opening to one", |p, n| {
@@ -309,28 +312,85 @@ pub fn mapped(p: &mut dyn Protocol, map: &Bilinear) -> Result<Vec<u64>> {
     opened(p, &z)
 }
 
-/// Computes the sum of two products and an addend.
+/// Opens the sum of two products and an addend.
 fn affine(
     p: &mut dyn Protocol,
     n: usize,
     work: impl FnOnce(&mut dyn Protocol, &Affine, PartsMut) -> Result<()>,
 ) -> Result<Vec<u64>> {
-    let (x, y, mut z) = (shared(p, n)?, shared(p, n)?, zeros(p, n));
-    let (x, y) = (parts(&x), parts(&y));
-    let map = Bilinear::Elementwise { n };
-    let term = |x, y| Term {
-        map,
-        x: Operand::once(x),
-        y: Operand::once(y),
+    let x = shared(p, n)?;
+    let z = affine_of(p, &x, n, work)?;
+    opened(p, &z)
+}
+
+/// Computes the sum of two squares of x, and x as an addend.
+fn affine_of(
+    p: &mut dyn Protocol,
+    x: &Shared,
+    n: usize,
+    work: impl FnOnce(&mut dyn Protocol, &Affine, PartsMut) -> Result<()>,
+) -> Result<Shared> {
+    let (x, mut z) = (parts(x), zeros(p, n));
+    let term = || Term {
+        map: Bilinear::Elementwise { n },
+        x: Operand::once(&x),
+        y: Operand::once(&x),
     };
-    let terms = [term(&x, &y), term(&y, &y)];
     let sum = Affine {
-        terms: &terms,
+        terms: &[term(), term()],
         addends: &[Addend::whole(&x)],
         shift: Shift::new(16).expect("a shift"),
     };
     work(p, &sum, &mut parts_mut(&mut z))?;
-    opened(p, &z)
+    Ok(z)
+}
+
+/// Checks products of numbers that are shared, times `scale`: one with an addend that is truncated,
+/// and one that is not; and ranges. Opens whether all of it holds.
+fn checked(p: &mut dyn Protocol, n: usize, scale: u64) -> Result<Vec<u64>> {
+    let mut x = shared(p, n)?;
+    for word in x.iter_mut().flatten() {
+        *word = word.wrapping_mul(scale);
+    }
+    p.checking().expect("it checks").keep();
+    let truncated = affine_of(p, &x, n, |p, sum, out| p.affine(sum, out))?;
+    let kept = p.checking().expect("it checks").kept();
+    let kept = kept.expect("no rehearsal");
+    let whole = product(p, &x, &x, n, None)?;
+    let all = [&x, &truncated, &whole].map(parts);
+    let tensors: Vec<&[&[u64]]> = all.iter().map(Vec::as_slice).collect();
+    let map = Bilinear::Elementwise { n };
+    let square = || checks::Term { map, x: 0, y: 0 };
+    let of_sum = Product {
+        terms: vec![square(), square()],
+        addends: vec![checks::Addend { x: 0, run: 1 }],
+        out: 1,
+        shift: Shift::new(16),
+        rest: &kept.rest,
+        factors: &kept.factors,
+    };
+    let of_whole = Product {
+        terms: vec![square()],
+        addends: Vec::new(),
+        out: 2,
+        shift: None,
+        rest: &[],
+        factors: &[],
+    };
+    let groups = [
+        Group {
+            products: vec![of_sum],
+            holds: vec![(0, 63), (0, 40)],
+            exact: Vec::new(),
+        },
+        Group {
+            products: vec![of_whole],
+            holds: vec![(2, 63)],
+            exact: vec![(0, 24)],
+        },
+    ];
+    let hold = checks::settle(p, &tensors, &groups)?;
+    opened_bits(p, &hold)
 }
 
 pub fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {

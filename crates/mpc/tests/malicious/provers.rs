@@ -18,7 +18,7 @@ use testkit::Random;
 const SIZES: [usize; 2] = [3, 1540];
 
 /// The names of all values that operations send.
-const NAMES: [&str; 23] = [
+const NAMES: [&str; 30] = [
     "AND",
     "E1",
     "E2",
@@ -26,16 +26,23 @@ const NAMES: [&str; 23] = [
     "U",
     "a1",
     "a2",
+    "b0",
+    "b1",
+    "b2",
     "c1",
     "c2",
     "carries",
+    "d",
     "guard of role 1",
     "guard of role 2",
+    "k1",
+    "k2",
     "leaves of role 1",
     "leaves of role 2",
     "low carries",
     "m",
     "product",
+    "product of residues",
     "products",
     "s2·s1",
     "s3·(s2 ∨ s1)",
@@ -71,20 +78,16 @@ impl Site {
     }
 
     fn is_of_planes(&self) -> bool {
-        let words = [
-            "product",
-            "sums of pieces",
-            "m",
-            "H",
-            "U",
-            "E1",
-            "E2",
-            "a1",
-            "a2",
-            "c1",
-            "c2",
-        ];
-        !words.contains(&self.value.name) && !self.value.name.starts_with("guard")
+        let words = ["product", "m", "H", "U", "E1", "E2", "a1", "a2", "c1", "c2"];
+        let is_word = words.contains(&self.value.name)
+            || self.value.name.starts_with("guard")
+            || self.value.name == "sums of pieces";
+        !is_word && !self.is_of_residues()
+    }
+
+    fn is_of_residues(&self) -> bool {
+        let residues = ["b0", "b1", "b2", "d", "k1", "k2", "product of residues"];
+        residues.contains(&self.value.name)
     }
 
     /// Returns bits of a word of which each counts. The others may be padding.
@@ -95,6 +98,7 @@ impl Site {
             "AND" if word + 1 == self.value.words => 1,
             "a1" | "a2" | "c1" | "c2" if program.name == "truncation" => lowest(SHIFT as usize),
             "a1" | "a2" | "c1" | "c2" => lowest(16),
+            _ if self.is_of_residues() => lowest(31),
             _ if self.is_of_planes() => lowest(self.value.n - 64 * (word % self.stride())),
             _ => u64::MAX,
         }

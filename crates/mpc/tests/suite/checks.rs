@@ -1,11 +1,11 @@
-//! Tests of checks of products and ranges: passed results are right, and right results pass.
+//! Tests of checks of products: passed results are right, and right results pass.
 
 use super::agreed;
 use kernels::convolution::Convolution;
 use mpc::checks::{self, Addend, Group, Product, Term};
 use mpc::{
     Affine, Bilinear, Bits, Compared, Factors, Kept, Operand, Parts, Protocol, Recipient, Result,
-    Shift,
+    Shift, Summands,
 };
 use std::sync::Arc;
 use testkit::{Random, Shared, run, usual_parties};
@@ -15,12 +15,14 @@ const F: u32 = 16;
 
 /// The operation that makes a product.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum By {
+pub(super) enum By {
     Whole,
     Truncated,
     Narrow,
     Added,
     Rectified,
+    /// Truncated by one bit.
+    Halved,
 }
 
 impl By {
@@ -38,6 +40,7 @@ impl By {
             Self::Whole => None,
             Self::Narrow => shift.and_then(Shift::of_narrow),
             Self::Truncated | Self::Added | Self::Rectified => shift,
+            Self::Halved => Shift::new(1),
         }
     }
 
@@ -137,14 +140,14 @@ fn exactly(map: &Bilinear, x: &[i64], y: &[i64]) -> Vec<i128> {
 }
 
 /// A test case: operands, and an addend.
-struct Case {
-    map: Bilinear,
-    by: By,
+pub(super) struct Case {
+    pub map: Bilinear,
+    pub by: By,
     /// Whether x is multiplied with itself. Then y has the same numbers.
-    is_square: bool,
-    x: Vec<i64>,
-    y: Vec<i64>,
-    added: Vec<i64>,
+    pub is_square: bool,
+    pub x: Vec<i64>,
+    pub y: Vec<i64>,
+    pub added: Vec<i64>,
 }
 
 impl Case {
@@ -194,11 +197,11 @@ impl Case {
     }
 
     /// Returns whether the case must pass.
-    fn is_in_range(&self) -> bool {
+    pub fn is_in_range(&self) -> bool {
         let limit = match self.by {
             By::Narrow => 1 << Shift::NARROW,
             By::Whole => 1 << 60,
-            By::Truncated | By::Added => 1 << 62,
+            By::Truncated | By::Added | By::Halved => 1 << 62,
             By::Rectified => 1 << 61,
         };
         self.exact().iter().all(|exact| exact.abs() < limit)
@@ -270,7 +273,7 @@ fn done(p: &mut dyn Protocol, case: &Case) -> Result<Done> {
 }
 
 /// Returns the results of all cases, and whether the checks of each hold.
-fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<bool>)> {
+pub(super) fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<bool>)> {
     checked_after(p, cases, |_, _| ())
 }
 
@@ -350,7 +353,8 @@ fn checked_after(
     Ok((results.collect::<Result<_>>()?, opened))
 }
 
-fn opened(p: &mut dyn Protocol, bits: &Bits) -> Result<Vec<bool>> {
+/// Opens the bits of groups.
+pub(super) fn opened(p: &mut dyn Protocol, bits: &Bits) -> Result<Vec<bool>> {
     let plane = p.reveal_bits(bits, Recipient::All)?.expect("opened to all");
     Ok((0..bits.len())
         .map(|i| super::bit(&plane, i) == 1)
@@ -421,19 +425,28 @@ pub fn changes_are_noticed(protocol: &str) {
     let changes: [fn(usize, &mut Kept); 4] = [
         |_, _| (),
         |party, kept| {
-            if party == 0 {
-                kept.rest[0] = kept.rest[0].wrapping_add(1);
+            if let Some(rest) = summands(0, party, &mut kept.rest) {
+                rest[0] = rest[0].wrapping_add(1);
             }
         },
-        |party, kept| match kept.residues.last_mut() {
-            Some(residue) if party == 1 => *residue = (*residue + 1) % ((1 << 31) - 1),
-            None if party == 1 => *kept.rest.last_mut().expect("bits were dropped") ^= 1,
-            _ => (),
+        |party, kept| {
+            if let Some(residues) = summands(1, party, &mut kept.residues) {
+                let last = residues.last_mut().expect("an element");
+                *last = (*last + 1) % ((1 << 31) - 1);
+            } else if let (true, Some(rest)) =
+                (kept.residues.is_empty(), summands(1, party, &mut kept.rest))
+            {
+                *rest.last_mut().expect("bits were dropped") ^= 1;
+            }
         },
         |party, kept| {
             // Of two parties, and of replicated ones, products give no residues.
-            if party == 1 && !change_factor(&mut kept.factors) {
-                kept.rest[0] ^= 1;
+            if kept.factors.is_empty() {
+                if let Some(rest) = summands(1, party, &mut kept.rest) {
+                    rest[0] ^= 1;
+                }
+            } else if party == 1 {
+                change_factor(&mut kept.factors);
             }
         },
     ];
@@ -452,218 +465,25 @@ pub fn changes_are_noticed(protocol: &str) {
     }
 }
 
-/// Changes a residue that a product gave by one unit. Returns whether there is one.
-fn change_factor(factors: &mut [Factors]) -> bool {
-    let Some(factors) = factors.first_mut() else {
-        return false;
+/// Returns the summands of a place, if this party knows them. If parties know two places each, two
+/// of them know each summand, and must change it alike.
+fn summands(place: usize, party: usize, lists: &mut Summands) -> Option<&mut Vec<u64>> {
+    let at = match lists.len() {
+        2 => (place + 3 - party) % 3,
+        _ => place.abs_diff(party),
     };
+    lists.get_mut(at)
+}
+
+/// Changes a residue that a product gave by one unit.
+fn change_factor(factors: &mut [Factors]) {
+    let factors = &mut factors[0];
     let [left, right] = &mut factors.operands;
     let mut operands = [right, left].into_iter().flatten();
     let residues = match &mut factors.products {
-        Some(products) => products,
-        None => Arc::make_mut(operands.next().expect("new masks give residues")),
+        Some(products) => &mut products[0],
+        None => &mut Arc::make_mut(operands.next().expect("new masks give residues"))[0],
     };
     let last = residues.last_mut().expect("an element");
     *last = (*last + 1) % ((1 << 31) - 1);
-    true
-}
-
-/// One element of an operand puts results off by one multiple of 2^64, at every place in turn.
-/// Nothing else differs between the cases.
-pub fn single_overflows(protocol: &str) {
-    let mut cases = Vec::new();
-    let n = 64;
-    for at in 0..n {
-        let mut x = vec![3; n];
-        x[at] = if at % 2 == 0 { 1 << 40 } else { -(1 << 40) };
-        let y = vec![1 << 24; n];
-        for map in [
-            Bilinear::Elementwise { n },
-            Bilinear::Matrix {
-                batch: 1,
-                m: 8,
-                k: 8,
-                n: 8,
-            },
-            Bilinear::Matrix {
-                batch: 8,
-                m: 4,
-                k: 2,
-                n: 4,
-            },
-        ] {
-            for by in [By::Whole, By::Truncated] {
-                let mut case = Case {
-                    map,
-                    by,
-                    is_square: false,
-                    x: x.clone(),
-                    y: y.clone(),
-                    added: Vec::new(),
-                };
-                case.x.truncate(map.lengths().0);
-                case.y.truncate(map.lengths().1);
-                if at >= map.lengths().0 {
-                    case.x[0] = 1 << 40;
-                }
-                cases.push(case);
-            }
-        }
-    }
-    let (_, passed) = agreed(run(protocol, usual_parties(protocol), |p| {
-        checked(p, &cases)
-    }));
-    assert!(passed.iter().all(|passed| !passed), "{passed:?}");
-}
-
-/// Elements that are off by the same amount, upwards and downwards. Equal coefficients of any two
-/// would miss them.
-pub fn overflows_do_not_cancel(protocol: &str) {
-    let mut cases = Vec::new();
-    let maps = [
-        Bilinear::Elementwise { n: 16 },
-        Bilinear::Matrix {
-            batch: 1,
-            m: 4,
-            k: 4,
-            n: 4,
-        },
-        Bilinear::Matrix {
-            batch: 4,
-            m: 2,
-            k: 2,
-            n: 2,
-        },
-        Bilinear::ByTransposed {
-            batch: 1,
-            m: 4,
-            k: 4,
-            n: 4,
-        },
-        Bilinear::Matrix {
-            batch: 16,
-            m: 1,
-            k: 1,
-            n: 1,
-        },
-    ];
-    for map in maps {
-        for (first, second) in
-            (0..16).flat_map(|first| (0..first).map(move |second| (first, second)))
-        {
-            let mut x = vec![0; 16];
-            (x[first], x[second]) = (1 << 40, -(1 << 40));
-            let y = vec![1 << 26; 16];
-            let by = if first % 2 == 0 {
-                By::Whole
-            } else {
-                By::Truncated
-            };
-            let case = Case {
-                map,
-                by,
-                is_square: false,
-                x,
-                y,
-                added: Vec::new(),
-            };
-            // The products of one row cancel before anything overflows.
-            if !case.is_in_range() {
-                cases.push(case);
-            }
-        }
-    }
-    let (_, passed) = agreed(run(protocol, usual_parties(protocol), |p| {
-        checked(p, &cases)
-    }));
-    for (case, passed) in cases.iter().zip(passed) {
-        assert!(!passed, "{:?} {:?}", case.map, case.x);
-    }
-}
-
-/// Numbers on both sides of exact bounds, with more groups than are inspected together.
-pub fn exact_ranges(protocol: &str) {
-    let mut cases = vec![(40, 3, true); 1100];
-    for width in [4, 20, 40, 63, 64] {
-        let end = 1_i64 << (width - 2);
-        cases.extend([end - 1, -end, 0].map(|x| (width, x, true)));
-        cases.extend(
-            [end, -end - 1, end + (end - 1), i64::MAX, i64::MIN].map(|x| (width, x, false)),
-        );
-    }
-    let passed = agreed(run(protocol, usual_parties(protocol), |p| {
-        let words: Vec<u64> = cases.iter().map(|case| case.1 as u64).collect();
-        let shared = Shared::input(p, 0, &words)?;
-        let slices: Vec<Vec<&[u64]>> = (0..cases.len())
-            .map(|at| shared.slices().iter().map(|part| &part[at..=at]).collect())
-            .collect();
-        let tensors: Vec<Parts> = slices.iter().map(Vec::as_slice).collect();
-        let group = |at: usize| Group {
-            products: Vec::new(),
-            holds: Vec::new(),
-            exact: vec![(at, cases[at].0)],
-        };
-        let groups: Vec<Group> = (0..cases.len()).map(group).collect();
-        let bits = checks::settle(p, &tensors, &groups)?;
-        opened(p, &bits)
-    }));
-    for ((width, x, passes), passed) in cases.iter().zip(passed) {
-        assert_eq!(passed, *passes, "{x} at a width of {width}");
-    }
-}
-
-/// Numbers on both sides of bounds.
-pub fn ranges(protocol: &str) {
-    let widths = [4, 20, 40, 62, 63];
-    let numbers = |width: usize| -> Vec<(i64, Option<bool>)> {
-        let (certain, end) = (1_i64 << (width - 3), 3_i64 << (width - 3));
-        let mut all = Vec::new();
-        for x in [0, 1, certain / 2, certain - 1] {
-            all.extend([(x, Some(true)), (-x, Some(true))]);
-        }
-        for x in [
-            end,
-            end + 1,
-            1 << (width - 1),
-            (1 << (width - 1)) + 1,
-            1 << 62,
-            i64::MAX,
-        ] {
-            all.extend([(x, Some(false)), (-x - 1, Some(false))]);
-        }
-        all
-    };
-    let cases: Vec<(usize, i64, Option<bool>)> = widths
-        .iter()
-        .flat_map(|width| {
-            numbers(*width)
-                .into_iter()
-                .map(|(x, passes)| (*width, x, passes))
-        })
-        .collect();
-    let passed = agreed(run(protocol, usual_parties(protocol), |p| {
-        let shared: Vec<Shared> = cases
-            .iter()
-            .enumerate()
-            .map(|(at, (_, x, _))| {
-                // Among others that pass, at another place each time.
-                let mut words = vec![1_u64; 70 + at];
-                words[at] = *x as u64;
-                Shared::input(p, at % 2, &words)
-            })
-            .collect::<Result<_>>()?;
-        let slices: Vec<Vec<&[u64]>> = shared.iter().map(Shared::slices).collect();
-        let tensors: Vec<Parts> = slices.iter().map(Vec::as_slice).collect();
-        let group = |at: usize| Group {
-            products: Vec::new(),
-            holds: vec![(at, cases[at].0)],
-            exact: Vec::new(),
-        };
-        let groups: Vec<Group> = (0..cases.len()).map(group).collect();
-        let bits = checks::settle(p, &tensors, &groups)?;
-        opened(p, &bits)
-    }));
-    for ((width, x, passes), passed) in cases.iter().zip(passed) {
-        assert_eq!(Some(passed), *passes, "{x} at a width of {width}");
-    }
 }

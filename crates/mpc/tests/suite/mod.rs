@@ -13,7 +13,10 @@ pub mod guard_coins;
 pub mod guards;
 pub mod inputs;
 pub mod integers;
+pub mod overflows;
 pub mod products;
+pub mod ranges;
+pub mod residues;
 pub mod series;
 pub mod truncation;
 

@@ -19,7 +19,12 @@ use riscv::secret::watch::{Claim, LEFT, Watch};
 use riscv::{Secret, Signs, Words};
 use testkit::{run, usual_parties};
 
-const PROTOCOLS: [&str; 3] = ["plain", "replicated", "additive_2_dealer"];
+const PROTOCOLS: [&str; 4] = [
+    "plain",
+    "replicated",
+    "replicated_malicious",
+    "additive_2_dealer",
+];
 
 /// An operand: a word with the given number of fraction bits, an integer, or a public number.
 #[derive(Clone, Copy, Debug)]

@@ -127,11 +127,6 @@ def check(settings: Settings, chosen: Aggregator) -> None:
         raise MisuseError(
             f'{chosen.name} takes vectors whose norms are validated: bound = "refuse" or "clip"'
         )
-    if settings.checked and not PROTOCOLS[settings.protocol].has_checks:
-        raise MisuseError(
-            f'checked = true: protocol = "{settings.protocol}" has no checked mode; leave one of '
-            "the two out"
-        )
     if settings.checked and settings.bound == "none":
         raise MisuseError(
             "checked = true is for vectors whose norms are validated: without that a client that "

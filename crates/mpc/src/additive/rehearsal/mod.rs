@@ -12,7 +12,7 @@
 use super::guard::Guard;
 use super::products::multiplies_pairs;
 use super::{binary, cost, threat_model};
-use crate::checking::{Checking, Hold, Kept};
+use crate::checking::{Checking, Hold, Kept, Summands};
 use crate::correlations::job::{Job, Origin};
 use crate::correlations::kind::Kind;
 use crate::leaves::{Leaves, Wanted};
@@ -356,11 +356,11 @@ impl Checking for Rehearsed {
         0
     }
 
-    fn lift(&mut self, _: &[Parts]) -> Result<Vec<Vec<u64>>> {
+    fn lift(&mut self, _: &[Parts]) -> Result<Vec<Summands>> {
         Err(settles_nothing())
     }
 
-    fn multiply(&mut self, _: &[Vec<u64>], _: &[[usize; 2]]) -> Result<Vec<Vec<u64>>> {
+    fn multiply(&mut self, _: &[Summands], _: &[[usize; 2]]) -> Result<Vec<Summands>> {
         Err(settles_nothing())
     }
 
@@ -368,7 +368,7 @@ impl Checking for Rehearsed {
         Err(settles_nothing())
     }
 
-    fn summed(&mut self, _: Vec<u64>) -> Result<Vec<Vec<u64>>> {
+    fn summed(&mut self, _: Summands) -> Result<Vec<Vec<u64>>> {
         Err(settles_nothing())
     }
 

@@ -23,11 +23,14 @@
 //! specified: a guard finds these only if they are within its reach, and its coins were tossed
 //! after the input was shared. And which way numbers are rounded, within the unit that a truncation
 //! allows: the coins of truncations come from a key that all parties know from the start.
-//!
-//! Checks have no proofs yet.
+//! Checked mode ([`crate::checks`]) finds a product that differs from the exact one by less than
+//! 2^94, whoever chose its operands. A larger difference is missed if 2^31 − 1 divides it, and a
+//! corrupt party can choose such inputs. So what it makes of its own inputs may be wrong, but it
+//! cannot make anything of others' inputs wrong.
 
 pub(super) mod bit_products;
 pub(super) mod bits;
+pub(super) mod checking;
 pub(super) mod cost;
 pub(super) mod guard;
 pub(super) mod products;
@@ -37,3 +40,4 @@ pub(super) mod sign;
 mod spread;
 pub(super) mod truncation;
 pub(super) mod verification;
+mod wraps;

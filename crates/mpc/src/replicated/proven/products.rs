@@ -18,7 +18,7 @@ use crate::group::Group;
 use crate::replicated::products::{Factors, factors};
 use crate::replicated::roles::Masks;
 use crate::replicated::{Pair, PairMut, Replicated};
-use crate::{Affine, Bilinear, Result, Shift};
+use crate::{Addend, Affine, Bilinear, Result, Shift};
 use kernels::parallel::Rates;
 
 /// A map with copies of the factors of a piece of its inner products.
@@ -28,33 +28,34 @@ type Piece = (Bilinear, [[Vec<u64>; 2]; 2]);
 pub(in crate::replicated) fn affine(
     party: &mut Replicated,
     sum: &Affine,
-    [first, second]: PairMut,
+    out: PairMut,
 ) -> Result<()> {
     party
         .channel
         .begin_of(sum.name(), sum.elements(), &sum.parameters());
-    party.proven_sum(&factors(sum), sum.shift, [first, second])?;
-    // Addends are whole units of the result, so they are added after the truncation.
-    for (component, out) in [first, second].into_iter().enumerate() {
-        for addend in sum.addends {
-            addend.add_to(out, 0, component, 0);
-        }
-    }
-    Ok(())
+    party.proven_sum(&factors(sum), sum.addends, sum.shift, out)
 }
 
 impl Replicated {
-    /// Computes the sum of products and truncates it, as part of the step that is under way.
+    /// Computes the sum of products and of addends·2^shift, and truncates it, as part of the step
+    /// that is under way.
     pub(in crate::replicated) fn proven_sum(
         &mut self,
         terms: &[Factors],
+        addends: &[Addend],
         shift: Shift,
         out: PairMut,
     ) -> Result<()> {
+        let wanted = self.wanted(shift);
         let n = out[0].len();
         let mut total = [vec![0; n], vec![0; n]];
         self.proven_products(terms, total.each_mut().map(Vec::as_mut_slice))?;
-        self.proven_truncation([&total[0], &total[1]], true, shift, out)
+        for (component, total) in total.iter_mut().enumerate() {
+            for addend in addends {
+                addend.add_to(total, 0, component, shift.bits());
+            }
+        }
+        self.proven_truncation([&total[0], &total[1]], true, wanted, out)
     }
 
     /// Computes the sum of products, as part of the step that is under way.

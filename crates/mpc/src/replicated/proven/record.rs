@@ -171,6 +171,8 @@ impl Others {
 pub(in crate::replicated) struct Record {
     pub words: Ledger,
     pub bits: Ledger,
+    /// Equations modulo p. Every word stands for its residue.
+    pub residues: Ledger,
     /// The first and the last step that were recorded.
     pub steps: Option<[String; 2]>,
 }
@@ -191,7 +193,7 @@ impl Record {
     /// Returns its size, which is the same in all parties: the number of words of one factor of all
     /// terms that the three of them prove. A term takes one or two words of memory.
     pub fn size(&self) -> usize {
-        self.words.size + self.bits.size
+        self.words.size + self.bits.size + self.residues.size
     }
 }
 

@@ -14,11 +14,17 @@
 //!
 //! **Products** of shared bits: (a ⊕ a')(b ⊕ b') = a·b' ⊕ b·a' ⊕ a·b ⊕ a'·b'.
 //!
+//! **A shared bit modulo p = 2^31 − 1** is a residue that P sends masked to its right verifier, with
+//! a mask that its left verifier knows: the sum of the mask α and the message a. If the shared bit
+//! is ρ ⊕ μ, then α + a = ρ + μ − 2ρμ.
+//!
 //! **Selection** of one of three words by (v1, v2), of which at most one is set: each bit of the
 //! result is q ⊕ v1·(q ⊕ q1) ⊕ v2·(q ⊕ q2), where one half knows the words and the other knows v.
 
+use crate::bits::bit_at;
 use crate::group::Group;
 use crate::replicated::Pair;
+use crate::residues;
 use kernels::planes::{split, words_of};
 
 /// A half of a relation.
@@ -140,6 +146,31 @@ pub(in crate::replicated) fn right_of_choice(bit: &[u64], result: &[u64], bits: 
     Half {
         constants: planes_of(result, bits),
         factors: vec![bit],
+    }
+}
+
+/// The left half of the relation of a shared bit modulo p, from the bit's left half and the mask.
+pub(in crate::replicated) fn left_of_residue(bit: &[u64], mask: &[u64]) -> Half {
+    let rho = |i| bit_at(bit, i);
+    let factors = (0..mask.len()).map(|i| residues::subtract(0, 2 * rho(i)));
+    let constants = mask.iter().enumerate();
+    Half {
+        factors: vec![factors.collect()],
+        constants: constants
+            .map(|(i, mask)| residues::subtract(*mask, rho(i)))
+            .collect(),
+    }
+}
+
+/// The right half, from the bit's right half and the message.
+pub(in crate::replicated) fn right_of_residue(bit: &[u64], message: &[u64]) -> Half {
+    let mu = |i| bit_at(bit, i);
+    let constants = message.iter().enumerate();
+    Half {
+        factors: vec![(0..message.len()).map(mu).collect()],
+        constants: constants
+            .map(|(i, message)| residues::subtract(*message, mu(i)))
+            .collect(),
     }
 }
 

@@ -2,61 +2,57 @@
 //!
 //! **Computes** what [`crate::replicated::truncation`] computes, for |x| < 2^62.
 //!
-//! **Idea.** Let X = x0, Y = x1 + 2^62 − 1 and T = x2. Role 0 shares X with role 2, Y with role 1,
-//! and roles 1 and 2 know T. As integers, X + Y + T = x + 2^62 − 1 + k·2^64 for a k of 0 to 2. So
-//! (X >> f) + (Y >> f) + C + (T >> f) − k·2^(64−f) − 2^(62−f) + 1 is ⌊(x − 1) / 2^f⌋ + 1 − c, where
-//! C is the carry out of the low f bits of X + Y, and c a carry that is not computed, as in
-//! [`crate::replicated::truncation`].
+//! **Idea.** Let X = x0, Y = x1 + 2^62 − 1 and T = x2, with X + Y + T = x + 2^62 − 1 + k·2^64 as
+//! integers ([`super::wraps`]). So (X >> f) + (Y >> f) + C + (T >> f) − k·2^(64−f) − 2^(62−f) + 1 is
+//! ⌊(x − 1) / 2^f⌋ + 1 − c, where C is the carry out of the low f bits of X + Y, and c a carry that
+//! is not computed, as in [`crate::replicated::truncation`]. And k = w + g4 + v1·β1 + v2·β2, where
+//! role 0 shares g4, β1 and β2, roles 0 and 1 know w, and roles 1 and 2 know v1 and v2.
 //!
-//! **The wraps k.** Let X' and Y' be the highest four bits of X and Y, and let τ be the number of
-//! 6·2^60 and 12·2^60 that T reaches. Then X + Y + T lies in an interval of less than 8·2^60, as T
-//! does in one of 6·2^60, and X + Y in one of 2·2^60. As x + 2^62 − 1 is in [0, 2^63), one k alone
-//! is possible: k = ⌊(X' + Y' + 8 + 6τ) / 16⌋. Let w be the highest bit of Y, and G = X' + (Y' + 8
-//! mod 16). Then X' + Y' + 8 = G + 16w. So k = w + g4 + v1·β1 + v2·β2, where g4 is the carry of the
-//! sum G, v_j tells whether τ = j, and with the four bits s of that sum, β1 = s3·(s2 ∨ s1) tells
-//! whether 6 more give a carry, and β2 = s3 ∨ s2 tells that of 12.
+//! **What is dropped**, x less the result times 2^f, is (X mod 2^f) + (Y mod 2^f) + (T mod 2^f) −
+//! C·2^f + 1 − 2^f, whatever x is. A check needs it modulo p = 2^31 − 1. For it, role 0 shares C
+//! modulo p, and each summand is known to two roles.
 //!
-//! **Adversary:** malicious, one party. **Rounds:** 2. **Bits:** 71 + 5f.
+//! **Adversary:** malicious, one party. **Rounds:** 2. **Bits:** 71 + 5f, and 31 if a check needs
+//! what is dropped.
 //!
 //! **Symbols.** Public: κ, as in [`crate::replicated::truncation`]. From k20: r0 (64 bits), ρ1, ρ2
-//! and q' (f bits), and a bit for each bit that role 0 sends. From k01: q (f bits).
+//! and q' (f bits), and a bit for each bit that role 0 sends; for a check, δ modulo p. From k01: q
+//! (f bits).
 //! - Step 1: role 0 sends the carries of the low f bits, the four carries of G, s2·s1, s3·(s2 ∨ s1)
 //!   and s3·s2, all masked; m = (X >> f) + (Y >> f) + C − (w + g4)·2^(64−f) − 2^(62−f) + 1 − r0; and
-//!   a_j = β_j − ρ_j mod 2^f, to role 1. Role 2 sends c2 = v1·ρ1 + v2·ρ2 + q' mod 2^f to role 1.
+//!   a_j = β_j − ρ_j mod 2^f, to role 1. For a check it also sends d = C − δ mod p. Role 2 sends c2 =
+//!   v1·ρ1 + v2·ρ2 + q' mod 2^f to role 1.
 //! - Step 2: role 1 sends c1 = v1·a1 + v2·a2 + q mod 2^f to role 2.
 //! - Result: y0 = r0 + q'·2^(64−f), y1 = m + q·2^(64−f), y2 = (T >> f) − (c1 + c2)·2^(64−f).
 //!
 //! **Relations** ([`super::relations`]). Role 0: carries, products of shared bits, and a_j, which
-//! selects 1 − ρ_j or −ρ_j. Its m is an equation of words: a shared bit ρ ⊕ μ is ρ + μ − 2ρμ. Roles
-//! 1 and 2 select one of three words.
+//! selects 1 − ρ_j or −ρ_j. Its m is an equation of words: a shared bit ρ ⊕ μ is ρ + μ − 2ρμ. So is
+//! d one modulo p. Roles 1 and 2 select one of three words.
 //!
-//! **Simulation.** Role 1 sees words masked by r0, ρ_j, q' and the bits of k20. Role 2 sees c1,
+//! **Simulation.** Role 1 sees words masked by r0, ρ_j, q', δ and the bits of k20. Role 2 sees c1,
 //! masked by q of k01. Role 0 sees nothing.
 
 use super::bits::bits;
 use super::record::{Record, Role};
 use super::relations::{
-    Half, carries, choice_of_selection, left_of_carries, left_of_choice, left_of_products,
-    planes_of, right_of_carries, right_of_choice, right_of_products, words_of_selection, xor,
+    Half, carries, choice_of_selection, left_of_carries, left_of_choice, left_of_residue,
+    planes_of, right_of_carries, right_of_choice, right_of_residue, words_of_selection, xor,
 };
+use super::wraps::{self, Wraps, chosen, highest, tau};
 use crate::bits::bit_at;
+use crate::checking::Kept;
 use crate::dense;
 use crate::replicated::binary::expand;
 use crate::replicated::roles::{MaskWords, field};
 use crate::replicated::{Pair, PairMut, Replicated};
-use crate::{Result, Shift};
+use crate::residues;
+use crate::{Result, Shift, Summands};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::planes::{join, words_of};
+use std::mem;
 
 /// What is added so that x is not negative.
 const OFFSET: u64 = (1 << 62) - 1;
-
-/// The bits by which the wraps are found.
-const TOP: usize = 4;
-
-/// The planes that role 0 sends beside the carries.
-const PRODUCTS: usize = 3;
-const PRODUCT_NAMES: [&str; PRODUCTS] = ["s2·s1", "s3·(s2 ∨ s1)", "s3·s2"];
 
 /// Words that one half of a relation knows of role 0's message: its summand, its halves of all
 /// shared bits, and what it knows of m and of a_j.
@@ -65,6 +61,8 @@ struct Opened<'a> {
     bits: &'a [u64],
     m: &'a [u64],
     a: [&'a [u64]; 2],
+    /// What it knows of d, if it is sent.
+    carry: &'a [u64],
 }
 
 /// What a party has seen in a role.
@@ -78,16 +76,16 @@ enum Seen {
     },
     One {
         y: Vec<u64>,
+        t: Vec<u64>,
         mu: Small,
         q: Vec<u64>,
-        v: [Vec<u64>; 2],
         c1: Vec<u64>,
         c2: Vec<u64>,
     },
     Two {
         x: Vec<u64>,
+        t: Vec<u64>,
         rho: Small,
-        v: [Vec<u64>; 2],
         c1: Vec<u64>,
         c2: Vec<u64>,
     },
@@ -98,6 +96,8 @@ struct Small {
     m: Vec<u64>,
     a: [Vec<u64>; 2],
     bits: Vec<u64>,
+    /// δ, or d. Empty if no check needs it.
+    carry: Vec<u64>,
     /// q', which is never sent.
     q: Vec<u64>,
 }
@@ -109,28 +109,45 @@ impl Small {
             bits: &self.bits,
             m: &self.m,
             a: [&self.a[0], &self.a[1]],
+            carry: &self.carry,
         }
     }
 }
 
-/// The halves of the relation of role 0's message: of bits, and of words.
+/// The halves of the relation of role 0's message: of bits, of words, and of residues.
 struct Halves {
     bits: Vec<Half>,
     words: Half,
+    residues: Option<Half>,
+}
+
+/// What a truncation is to do.
+#[derive(Clone, Copy)]
+pub(in crate::replicated) struct Wanted {
+    pub shift: Shift,
+    /// Whether what is dropped is kept for a check.
+    pub keeps: bool,
 }
 
 impl Replicated {
+    /// Returns what the next truncation is to do.
+    pub(in crate::replicated) fn wanted(&mut self, shift: Shift) -> Wanted {
+        let keeps = mem::take(&mut self.is_keeping);
+        Wanted { shift, keeps }
+    }
+
     /// Truncates x. Unless it is known to be uniform, it is rerandomized first.
     pub(in crate::replicated) fn proven_truncation(
         &mut self,
         [first, second]: Pair,
         is_uniform: bool,
-        shift: Shift,
+        Wanted { shift, keeps }: Wanted,
         [out_first, out_second]: PairMut,
     ) -> Result<()> {
         let n = first.len();
         let f = shift.bits();
-        let planes = f as usize + TOP + PRODUCTS;
+        let planes = f as usize + wraps::PLANES;
+        let fields = if keeps { 5 } else { 4 };
         let coins = match is_uniform {
             true => vec![0; n],
             false => expand(&self.coins(n), 0, n),
@@ -138,7 +155,7 @@ impl Replicated {
         let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
             k12: 0,
-            k20: 4 * field(n) + words_of(planes * n),
+            k20: fields * field(n) + words_of(planes * n),
         });
         let ranges = self.ranges(n);
         let (after, before) = (self.after(), self.before());
@@ -151,7 +168,11 @@ impl Replicated {
                 m: expand(masks, 0, n),
                 a: [low(1), low(2)],
                 q: low(3),
-                bits: dense::unpack(bits(masks, 4 * field(n), planes * n), planes, n),
+                carry: match keeps {
+                    true => residues_of(&expand(masks, 4 * field(n), n)),
+                    false => Vec::new(),
+                },
+                bits: dense::unpack(bits(masks, fields * field(n), planes * n), planes, n),
             }
         };
         let with_coins = |words: &[u64], role: usize, of: fn(u64, u64) -> u64| -> Vec<u64> {
@@ -174,7 +195,10 @@ impl Replicated {
             let mu = opened([&x, &y], &rho, f, |name, words| self.told(name, n, [words]));
             let [a1, a2] = mu.a.each_ref().map(|a| planes_of(a, f as usize));
             let bits = dense::pack([&mu.bits[..], &a1, &a2].concat(), n);
-            self.channel.send(after, [&mu.m[..], &bits].concat())?;
+            let mut carry = vec![0; packed_words(mu.carry.len(), residues::BITS)];
+            pack_low(&mu.carry, residues::BITS, &mut carry);
+            self.channel
+                .send(after, [&mu.m[..], &bits, &carry].concat())?;
             for i in 0..n {
                 out_first[range.start + i] = raised_by(rho.m[i], rho.q[i], f);
                 out_second[range.start + i] = raised_by(mu.m[i], q[i], f);
@@ -197,8 +221,8 @@ impl Replicated {
             }
             two = Some(Seen::Two {
                 x: second[range].to_vec(),
+                t,
                 rho,
-                v: chosen(&t),
                 c1: vec![0; n],
                 c2,
             });
@@ -209,8 +233,15 @@ impl Replicated {
             let n = range.len();
             let t = with_coins(second, 1, u64::wrapping_sub);
             let all = planes + 2 * f as usize;
-            let message = self.channel.receive(before, n + words_of(all * n))?;
-            let mut bits = dense::unpack(message[n..].to_vec(), all, n);
+            let [of_bits, of_carry] = [
+                words_of(all * n),
+                packed_words(if keeps { n } else { 0 }, residues::BITS),
+            ];
+            let message = self.channel.receive(before, n + of_bits + of_carry)?;
+            let (dense, packed) = message[n..].split_at(of_bits);
+            let mut carry = vec![0; if keeps { n } else { 0 }];
+            unpack_low(packed, residues::BITS, &mut carry);
+            let mut bits = dense::unpack(dense.to_vec(), all, n);
             let a = [0, 1].map(|at| {
                 let words = f as usize * words_of(n);
                 let mut a = vec![0; n];
@@ -223,6 +254,8 @@ impl Replicated {
                 m: message[..n].to_vec(),
                 a,
                 bits,
+                // The received words are arbitrary 31-bit values, so they are reduced modulo p.
+                carry: residues_of(&carry),
                 q: Vec::new(),
             };
             let q = expand(&masks[1].with_previous, 0, n);
@@ -240,8 +273,8 @@ impl Replicated {
             one = Some(Seen::One {
                 y: with_coins(first, 1, raised),
                 mu,
+                t,
                 q,
-                v: chosen(&t),
                 c1,
                 c2,
             });
@@ -255,12 +288,31 @@ impl Replicated {
             }
         }
         let mut seen = [zero, one, two];
+        let mut dropped: Summands = Vec::new();
+        if keeps && n > 0 {
+            dropped = vec![vec![0; n]; 2];
+            for (seen, range) in seen.iter().zip(&ranges) {
+                if let Some(seen) = seen {
+                    let [first, second] = seen.dropped(f);
+                    dropped[0][range.clone()].copy_from_slice(&first);
+                    dropped[1][range.clone()].copy_from_slice(&second);
+                }
+            }
+        }
         for role in self.roles_by_run() {
             if let (Some(seen), Some(verifying)) = (seen[role].take(), &mut self.0.verifying) {
                 seen.record(&mut verifying.record, f);
             }
         }
-        self.recorded()
+        self.recorded()?;
+        if keeps {
+            // Only now: meanwhile, other fibers may have kept what they need.
+            self.kept = Kept {
+                rest: dropped,
+                ..Kept::default()
+            };
+        }
+        Ok(())
     }
 }
 
@@ -270,6 +322,7 @@ impl Seen {
         let Record {
             words: ring,
             bits: field,
+            residues,
             ..
         } = record;
         match self {
@@ -279,17 +332,21 @@ impl Seen {
                     field.prove([left, right]);
                 }
                 ring.prove([left.words, right.words]);
+                if let (Some(left), Some(right)) = (left.residues, right.residues) {
+                    residues.prove([left, right]);
+                }
                 field.verify(Role::RightVerifier, words_of(&rho, &rho.q, bits));
                 field.verify(Role::LeftVerifier, words_of(&mu, &q, bits));
             }
             Self::One {
                 y,
+                t,
                 mu,
                 q,
-                v: [v1, v2],
                 c1,
                 c2,
             } => {
+                let [v1, v2] = chosen(&t);
                 let left = words_of(&mu, &q, bits);
                 field.prove([left, choice_of_selection([&v1, &v2], &c1, bits)]);
                 field.verify(
@@ -301,14 +358,12 @@ impl Seen {
                     field.verify(Role::RightVerifier, half);
                 }
                 ring.verify(Role::RightVerifier, halves.words);
+                if let Some(half) = halves.residues {
+                    residues.verify(Role::RightVerifier, half);
+                }
             }
-            Self::Two {
-                x,
-                rho,
-                v: [v1, v2],
-                c1,
-                c2,
-            } => {
+            Self::Two { x, t, rho, c1, c2 } => {
+                let [v1, v2] = chosen(&t);
                 let right = words_of(&rho, &rho.q, bits);
                 field.prove([choice_of_selection([&v1, &v2], &c2, bits), right]);
                 field.verify(
@@ -320,6 +375,9 @@ impl Seen {
                     field.verify(Role::LeftVerifier, half);
                 }
                 ring.verify(Role::LeftVerifier, halves.words);
+                if let Some(half) = halves.residues {
+                    residues.verify(Role::LeftVerifier, half);
+                }
             }
         }
 
@@ -337,29 +395,47 @@ impl Seen {
     }
 }
 
+impl Seen {
+    /// Returns both summands of what is dropped that this party knows, modulo p.
+    fn dropped(&self, f: u32) -> [Vec<u64>; 2] {
+        let unit = residues::power_of_two(f);
+        // The low bits of a summand, less the shared carry, which comes in two summands too.
+        let of = |summand: &[u64], carry: Option<&[u64]>, more: u64| -> Vec<u64> {
+            let one = |(i, word): (usize, &u64)| {
+                let low = residues::add(residues::of_word(word & low_bits(f)), more);
+                let carry = carry.map_or(0, |carry| carry[i]);
+                residues::subtract(low, residues::multiply(unit, carry))
+            };
+            summand.iter().enumerate().map(one).collect()
+        };
+        let more = residues::subtract(1, unit);
+        let left = |x: &[u64], rho: &Small| of(x, Some(&rho.carry), 0);
+        let right = |y: &[u64], mu: &Small| of(y, Some(&mu.carry), more);
+        match self {
+            Self::Zero { x, y, rho, mu, .. } => [left(x, rho), right(y, mu)],
+            Self::One { y, mu, t, .. } => [right(y, mu), of(t, None, 0)],
+            Self::Two { x, rho, t, .. } => [of(t, None, 0), left(x, rho)],
+        }
+    }
+}
+
 impl Opened<'_> {
     /// Returns the left halves, from what role 2 knows: X, and the masks.
     fn left(&self, f: u32) -> Halves {
         let stride = words_of(self.summand.len());
-        let (low, top, products) = self.split(f, stride);
+        let (low, shared) = self.bits.split_at(f as usize * stride);
         let low_planes = planes_of(self.summand, f as usize);
-        let tops: Vec<u64> = self.summand.iter().map(|x| x >> 60).collect();
-        let top_planes = planes_of(&tops, TOP);
-        let Sum {
-            factors: [a, b],
-            beta,
-        } = Sum::of(&top_planes, top, products, stride);
-        let mut bits = vec![
-            left_of_carries(&low_planes, low, stride),
-            left_of_carries(&top_planes, top, stride),
-            left_of_products([&a, &b], products),
-        ];
-        for (rho, beta) in self.a.iter().zip(&beta) {
+        let wraps = Wraps::left(self.summand, shared, stride);
+        let mut bits = vec![left_of_carries(&low_planes, low, stride)];
+        bits.extend(wraps.left_halves());
+        let beta = wraps.beta();
+        for (rho, beta) in self.a.iter().zip(beta) {
             let zero: Vec<u64> = rho.iter().map(|rho| rho.wrapping_neg()).collect();
             let one: Vec<u64> = rho.iter().map(|rho| 1_u64.wrapping_sub(*rho)).collect();
             bits.push(left_of_choice(&zero, &one, beta, f as usize));
         }
-        let (carry, wrap) = (last(low, stride), last(top, stride));
+        let (carry, wrap) = (last(low, stride), wraps.carry());
+        let residues = (!self.carry.is_empty()).then(|| left_of_residue(carry, self.carry));
         let mut words = Half {
             factors: vec![Vec::new(); 2],
             constants: Vec::new(),
@@ -371,28 +447,27 @@ impl Opened<'_> {
             let known = (x >> f).wrapping_add(carry).wrapping_sub(wrap);
             words.constants.push(r0.wrapping_sub(known));
         }
-        Halves { bits, words }
+        Halves {
+            bits,
+            words,
+            residues,
+        }
     }
 
     /// Returns the right halves, from what role 1 knows: Y, and the message.
     fn right(&self, f: u32) -> Halves {
         let stride = words_of(self.summand.len());
-        let (low, top, products) = self.split(f, stride);
+        let (low, shared) = self.bits.split_at(f as usize * stride);
         let low_planes = planes_of(self.summand, f as usize);
-        let top_planes = planes_of(&tops_of_right(self.summand), TOP);
-        let Sum {
-            factors: [a, b],
-            beta,
-        } = Sum::of(&top_planes, top, products, stride);
-        let mut bits = vec![
-            right_of_carries(&low_planes, low, stride),
-            right_of_carries(&top_planes, top, stride),
-            right_of_products([&a, &b], products),
-        ];
-        for (a, beta) in self.a.iter().zip(&beta) {
+        let wraps = Wraps::right(self.summand, shared, stride);
+        let mut bits = vec![right_of_carries(&low_planes, low, stride)];
+        bits.extend(wraps.right_halves());
+        let beta = wraps.beta();
+        for (a, beta) in self.a.iter().zip(beta) {
             bits.push(right_of_choice(beta, a, f as usize));
         }
-        let (carry, wrap) = (last(low, stride), last(top, stride));
+        let (carry, wrap) = (last(low, stride), wraps.carry());
+        let residues = (!self.carry.is_empty()).then(|| right_of_residue(carry, self.carry));
         let mut words = Half {
             factors: vec![Vec::new(); 2],
             constants: Vec::new(),
@@ -401,45 +476,16 @@ impl Opened<'_> {
             let (carry, wrap) = (bit_at(carry, i), bit_at(wrap, i));
             words.factors[0].push(carry);
             words.factors[1].push(wrap);
-            let wraps = ((y >> 63) + wrap) << (64 - f);
+            let wraps = (highest(*y) + wrap) << (64 - f);
             let known = (y >> f).wrapping_add(carry).wrapping_sub(wraps);
             words
                 .constants
                 .push(m.wrapping_sub(known.wrapping_add(constant(f))));
         }
-        Halves { bits, words }
-    }
-
-    /// Splits the shared bits into the low carries, those of the highest bits, and the products.
-    fn split(&self, f: u32, stride: usize) -> (&[u64], &[u64], &[u64]) {
-        let (low, rest) = self.bits.split_at(f as usize * stride);
-        let (top, products) = rest.split_at(TOP * stride);
-        (low, top, products)
-    }
-}
-
-/// Halves of shared bits that follow from the carries of G.
-struct Sum {
-    /// The factors of the products.
-    factors: [Vec<u64>; 2],
-    beta: [Vec<u64>; 2],
-}
-
-impl Sum {
-    fn of(summand: &[u64], carries: &[u64], products: &[u64], stride: usize) -> Self {
-        let plane = |planes: &[u64], at: usize| planes[at * stride..][..stride].to_vec();
-        let bit = |at: usize| xor(plane(summand, at), &plane(carries, at - 1));
-        let (s1, s2, s3) = (bit(1), bit(2), bit(3));
-        let either = xor(xor(s1.clone(), &s2), &plane(products, 0));
-        let beta1 = plane(products, 1);
-        let beta2 = xor(xor(s3.clone(), &s2), &plane(products, 2));
-        let factors = [
-            [&s2[..], &s3, &s3].concat(),
-            [&s1[..], &either, &s2].concat(),
-        ];
-        Self {
-            factors,
-            beta: [beta1, beta2],
+        Halves {
+            bits,
+            words,
+            residues,
         }
     }
 }
@@ -455,27 +501,10 @@ fn opened(
     let bits = f as usize;
     let mut low = carries([&planes_of(x, bits), &planes_of(y, bits)], stride);
     told("low carries", &mut low);
-    let tops: Vec<u64> = x.iter().map(|x| x >> 60).collect();
-    let (tops_x, tops_y) = (planes_of(&tops, TOP), planes_of(&tops_of_right(y), TOP));
-    let mut top = carries([&tops_x, &tops_y], stride);
-    told("top carries", &mut top);
-    let both = xor(tops_x, &tops_y);
-    // The products, one after another, since each depends on the one before.
-    let mut products = vec![0; PRODUCTS * stride];
-    for (at, name) in PRODUCT_NAMES.into_iter().enumerate() {
-        let Sum {
-            factors: [a, b], ..
-        } = Sum::of(&both, &top, &products, stride);
-        let words = at * stride..(at + 1) * stride;
-        for i in words.clone() {
-            products[i] = a[i] & b[i];
-        }
-        told(name, &mut products[words]);
-    }
-    let Sum { beta, .. } = Sum::of(&both, &top, &products, stride);
-    let (carry, wrap) = (last(&low, stride), last(&top, stride));
+    let wraps = Wraps::opened([x, y], stride, &mut told);
+    let (carry, wrap) = (last(&low, stride), wraps.carry());
     let m = (0..x.len()).map(|i| {
-        let wraps = ((y[i] >> 63) + bit_at(wrap, i)) << (64 - f);
+        let wraps = (highest(y[i]) + bit_at(wrap, i)) << (64 - f);
         let sum = (x[i] >> f)
             .wrapping_add(y[i] >> f)
             .wrapping_add(bit_at(carry, i));
@@ -485,40 +514,35 @@ fn opened(
     });
     let mut m: Vec<u64> = m.collect();
     told("m", &mut m);
+    let beta = wraps.beta();
     let mut a = [0, 1].map(|j| -> Vec<u64> {
         let all = rho.a[j].iter().enumerate();
-        all.map(|(i, rho)| bit_at(&beta[j], i).wrapping_sub(*rho) & low_bits(f))
+        all.map(|(i, rho)| bit_at(beta[j], i).wrapping_sub(*rho) & low_bits(f))
             .collect()
     });
     for (a, name) in a.iter_mut().zip(["a1", "a2"]) {
         told(name, a);
     }
+    let masked = |(i, delta): (usize, &u64)| residues::subtract(bit_at(carry, i), *delta);
+    let mut shared: Vec<u64> = rho.carry.iter().enumerate().map(masked).collect();
+    told("d", &mut shared);
     Small {
         m,
         a,
-        bits: xor([low, top, products].concat(), &rho.bits),
+        carry: residues_of(&shared),
+        bits: xor([low, wraps.bits].concat(), &rho.bits),
         q: Vec::new(),
     }
 }
 
-/// Returns the highest four bits of Y, plus 8 modulo 16.
-fn tops_of_right(y: &[u64]) -> Vec<u64> {
-    y.iter().map(|y| y.wrapping_add(1 << 63) >> 60).collect()
+/// Returns the residues of words.
+fn residues_of(words: &[u64]) -> Vec<u64> {
+    words.iter().map(|word| residues::of_word(*word)).collect()
 }
 
 /// Returns 1 − 2^(62−f), the constant of m.
 fn constant(f: u32) -> u64 {
     1_u64.wrapping_sub(1 << (62 - f))
-}
-
-/// Returns planes that tell whether τ is 1, and whether it is 2.
-fn chosen(t: &[u64]) -> [Vec<u64>; 2] {
-    let is = |wanted| -> Vec<u64> { t.iter().map(|t| u64::from(tau(*t) == wanted)).collect() };
-    [planes_of(&is(1), 1), planes_of(&is(2), 1)]
-}
-
-fn tau(t: u64) -> usize {
-    usize::from(t >> 60 >= 6) + usize::from(t >> 60 >= 12)
 }
 
 /// Computes v1·a1 + v2·a2 + q mod 2^f.

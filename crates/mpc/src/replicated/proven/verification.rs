@@ -32,7 +32,7 @@
 use super::record::{Ledger, Part, Record, Role};
 use crate::proof::{
     Bits, Equations, Known, KnownMap, LeftVerifier, MapEquations, Name, Opening, Prover, Refused,
-    RightVerifier, Ring, Seed, Words, messages,
+    Residues, RightVerifier, Ring, Seed, Words, messages,
 };
 use crate::replicated::Replicated;
 use crate::replicated::inputs::HASH;
@@ -161,7 +161,7 @@ impl<R: Ring> Right for RightVerifier<'_, R> {
 /// Equations of maps that a party proves.
 type ProvedMaps<'r, M> = Vec<MapEquations<M, [&'r [u64]; 2]>>;
 
-/// What a party has of one proof: equations of words or bits, and of maps.
+/// What a party has of one proof: equations of words, bits or residues, and of maps.
 type Proved<'r, M> = (Vec<Equations<[&'r [u64]; 2]>>, ProvedMaps<'r, M>);
 type Judged<'r, M> = (Vec<Known<'r>>, Vec<KnownMap<'r, M>>);
 
@@ -343,30 +343,37 @@ impl Replicated {
     fn exchange(&mut self, record: &mut Record, number: u64) -> Result<bool> {
         record.words.fill_up(Words::ROW);
         record.bits.fill_up(Bits::ROW);
+        record.residues.fill_up(Residues::ROW);
         self.settle(&mut record.words, number)?;
         let words = Share::of::<Words>(&record.words, Ledger::proved_maps, Ledger::known_maps);
         let bits = Share::of::<Bits>(&record.bits, Ledger::proved_inner, Ledger::known_inner);
+        let ledger = &record.residues;
+        let residues = Share::of::<Residues>(ledger, |_, _| Vec::new(), |_, _, _| Vec::new());
         let (after, before) = (self.after(), self.before());
         let seat = self.seat(number);
-        let left = seat.left::<Words>(&words).chain(seat.left::<Bits>(&bits));
-        let left: Vec<_> = left.collect();
-        let right = seat.right::<Words>(&words).chain(seat.right::<Bits>(&bits));
-        let mut right: Vec<_> = right.collect();
-        let own: Vec<usize> = words
-            .messages::<Words>()
-            .chain(bits.messages::<Bits>())
-            .collect();
+        let mut left: Vec<_> = seat.left::<Words>(&words).collect();
+        left.extend(seat.left::<Bits>(&bits));
+        left.extend(seat.left::<Residues>(&residues));
+        let mut right: Vec<_> = seat.right::<Words>(&words).collect();
+        right.extend(seat.right::<Bits>(&bits));
+        right.extend(seat.right::<Residues>(&residues));
+        let mut own: Vec<usize> = words.messages::<Words>().collect();
+        own.extend(bits.messages::<Bits>());
+        own.extend(residues.messages::<Residues>());
         let others = left.iter().map(|proof| proof.messages());
         let others = others.chain(right.iter().map(|proof| proof.messages()));
         let turns = others.chain(own.iter().copied()).max().unwrap_or(0);
 
         let mut openings = self.openings(&left, &right, &own)?.into_iter();
-        let provers = seat.provers::<Words>(&words, &mut openings);
-        let (Ok(mut provers), Ok(of_bits)) = (provers, seat.provers::<Bits>(&bits, &mut openings))
-        else {
+        let (Ok(mut provers), Ok(of_bits), Ok(of_residues)) = (
+            seat.provers::<Words>(&words, &mut openings),
+            seat.provers::<Bits>(&bits, &mut openings),
+            seat.provers::<Residues>(&residues, &mut openings),
+        ) else {
             return Ok(false);
         };
         provers.extend(of_bits);
+        provers.extend(of_residues);
 
         let mut told = provers.iter_mut().flat_map(|proof| proof.begin()).collect();
         let mut left = left.into_iter();

@@ -1,26 +1,28 @@
-//! Integers modulo the prime 2^31 − 1, for [`crate::checks`].
+//! Integers modulo the prime 2^31 − 1. A residue is a word below the prime.
 //!
 //! 2^64 is 4 modulo the prime. So a number and its representative in a word differ modulo the
 //! prime, unless they are equal or differ by a multiple of 2^64 times the prime.
 
 /// The prime 2^31 − 1.
-pub(crate) const PRIME: u64 = (1 << BITS) - 1;
+pub const PRIME: u64 = (1 << BITS) - 1;
 
 /// The number of bits of a residue.
-pub(crate) const BITS: u32 = 31;
+pub const BITS: u32 = 31;
 
 /// The residue of 2^64.
-pub(crate) const ROUND: u64 = 4;
+pub const ROUND: u64 = 4;
 
 /// Returns a congruent number of at most 34 bits, or of at most 32 bits if x has less than 62.
+#[must_use]
 #[inline(always)]
-pub(crate) fn folded(x: u64) -> u64 {
+pub fn folded(x: u64) -> u64 {
     (x & PRIME) + (x >> BITS)
 }
 
 /// Returns the residue of an unsigned word.
+#[must_use]
 #[inline(always)]
-pub(crate) fn of_word(x: u64) -> u64 {
+pub fn of_word(x: u64) -> u64 {
     reduced(folded(folded(x)))
 }
 
@@ -32,59 +34,70 @@ fn reduced(x: u64) -> u64 {
 }
 
 /// Returns the residue of a signed word.
+#[must_use]
 #[inline(always)]
-pub(crate) fn of_signed(x: u64) -> u64 {
+pub fn of_signed(x: u64) -> u64 {
     // A negative number is 2^64 less than its unsigned word.
     subtract(of_word(x), ROUND * (x >> 63))
 }
 
 /// Adds two residues.
+#[must_use]
 #[inline(always)]
-pub(crate) fn add(a: u64, b: u64) -> u64 {
+pub fn add(a: u64, b: u64) -> u64 {
     reduced(a + b)
 }
 
 /// Subtracts two residues.
+#[must_use]
 #[inline(always)]
-pub(crate) fn subtract(a: u64, b: u64) -> u64 {
+pub fn subtract(a: u64, b: u64) -> u64 {
     let difference = a.wrapping_sub(b);
     difference.min(difference.wrapping_add(PRIME))
 }
 
 /// Negates a residue if the bit is 1.
+#[must_use]
 #[inline(always)]
-pub(crate) fn negated_if(bit: u64, x: u64) -> u64 {
+pub fn negated_if(bit: u64, x: u64) -> u64 {
     let negated = subtract(0, x);
     x ^ ((x ^ negated) & bit.wrapping_neg())
 }
 
 /// Multiplies two residues.
+#[must_use]
 #[inline(always)]
-pub(crate) fn multiply(a: u64, b: u64) -> u64 {
+pub fn multiply(a: u64, b: u64) -> u64 {
     of_word(product(a, b))
 }
 
 /// Multiplies two residues as integers. The masks show the compiler that they have 32 bits.
+#[must_use]
 #[inline(always)]
-pub(crate) fn product(a: u64, b: u64) -> u64 {
+pub fn product(a: u64, b: u64) -> u64 {
     (a & u64::from(u32::MAX)) * (b & u64::from(u32::MAX))
 }
 
 /// Returns 2^exponent as a residue.
-pub(crate) fn power_of_two(exponent: u32) -> u64 {
+#[must_use]
+pub fn power_of_two(exponent: u32) -> u64 {
     1 << (exponent % BITS)
 }
 
-/// Computes Σ a·b for residues, with at most 2^30 pairs.
+/// Computes Σ a·b for residues.
+///
+/// # Panics
+/// In debug builds, if the lengths differ or are more than 2^30.
+#[must_use]
 #[inline(always)]
-pub(crate) fn inner(a: &[u64], b: &[u64]) -> u64 {
+pub fn inner(a: &[u64], b: &[u64]) -> u64 {
     debug_assert!(a.len() == b.len() && a.len() <= 1 << 30);
     of_word(a.iter().zip(b).map(|(a, b)| folded(product(*a, *b))).sum())
 }
 
 /// Adds by·x to sums. After at most 2^30 additions, [`of_word`] turns the sums into residues again.
 #[inline(always)]
-pub(crate) fn add_multiple(sums: &mut [u64], by: u64, x: &[u64]) {
+pub fn add_multiple(sums: &mut [u64], by: u64, x: &[u64]) {
     for (sum, x) in sums.iter_mut().zip(x) {
         *sum += folded(product(by, *x));
     }

@@ -17,16 +17,17 @@
 //!   be two summands of x + 2^62 − 1, known to different parties, with highest bits A and B. Then x
 //!   = s + t − (A + B − AB)·2^64 − 2^62 + 1, as in truncations, and only AB needs interaction.
 //! - A truncation of two summands drops s mod 2^f + t mod 2^f + 1 − 2^f, and each party keeps its
-//!   own summand of that ([`crate::checking::Kept::rest`]). Truncations among more parties give the
+//!   own summand of that ([`crate::checking::Kept::rest`]). Truncations by a dealer's masks give the
 //!   residues of the dropped bits and of the result ([`crate::checking::Kept::residues`]).
 //! - One random combination of all elements of a result is checked, with coefficients s_i·r_j
 //!   modulo p. For a product of matrices it is (sᵀX)(Yr) (Freivalds 1977). So the vectors that are
 //!   multiplied have the length of the inner dimension, and the work is linear in the operands.
 //!   Convolutions are products of matrices, with s for the filters and r for the places.
 //!   Elementwise products have one coefficient per element.
-//! - Each product has two combinations, and each party has summands of them. The check asks whether
-//!   the summands add up to zero modulo p, that is, to 0, p, 2p, ... as integers. The answer is a
-//!   secret bit, found by [`Protocol::equal_zero`].
+//! - Each product has two combinations, in as many summands as there are parties
+//!   ([`crate::checking::Summands`]). The check asks whether the summands add up to zero modulo p,
+//!   that is, to 0, p, 2p, ... as integers. The answer is a secret bit, found by
+//!   [`Protocol::equal_zero`].
 //!
 //! **Soundness.** A combination of values that are not all zero modulo p is zero with probability
 //! at most 2/p, so both combinations are zero with probability at most 2^−58. A difference below
@@ -35,6 +36,13 @@
 //!
 //! **Which numbers are refused.** Operands of products from 2^60 on, and whatever a hold excludes.
 //! Nothing is refused because terms of a sum cancel.
+//!
+//! **Numbers from 2^62 on** may be lifted to integers that differ from them by 2^64. No check
+//! passes because of that, if operands, addends, and results without a truncation are claimed to be
+//! below 2^62: by holds of the same group, or by others that the same opening depends on. Results
+//! of truncations need no claim. A truncation takes whatever it truncates for an integer from
+//! −3·2^62 to below 3·2^62, so its result is below 2^62 if it drops two bits or more. If it drops
+//! one, the result is compared with the bound, as an exact hold.
 //!
 //! **Coins** are tossed after all values that they judge are fixed ([`Protocol::toss`]), so no
 //! party can foresee them.
@@ -51,18 +59,19 @@
 //! **Rounds:** 1 to toss coins, 1 to lift, 1 to multiply, and those of the zero test and of holds.
 //! They are spent once for everything that is checked together. **Bits** with replicated sharing:
 //! 31 for an element of an operand or a result; 93 for each operand of an elementwise product, per
-//! element, or per element of an inner dimension.
+//! element, or per element of an inner dimension. If messages are proven, tossing takes 3 rounds and
+//! lifting 2, an operand or a result 162 bits and 31 more if it was truncated, and a product 93.
 
-use crate::checking::{Checking, Factors, Hold};
+mod holds;
+
+use crate::checking::{Checking, Factors, Hold, Summands};
 use crate::combinations::Weights;
 use crate::residues::{self, PRIME};
-use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift, Tally};
+use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift};
+use holds::{compare, hold};
 use kernels::planes::words_of;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-
-/// The most tallies that are inspected together: whole words of bits.
-const TOGETHER: usize = 1024;
 
 /// The number of random combinations of each product.
 const COMBINATIONS: usize = 2;
@@ -96,9 +105,8 @@ pub struct Product<'a> {
     pub out: usize,
     /// The number of dropped bits, if the sum was truncated.
     pub shift: Option<Shift>,
-    /// This party's summand of the dropped part, if any was dropped
-    /// ([`crate::checking::Kept::rest`]).
-    pub rest: &'a [u64],
+    /// The summands of the dropped part, if any was dropped ([`crate::checking::Kept::rest`]).
+    pub rest: &'a [Vec<u64>],
     /// What the products gave ([`crate::checking::Kept::factors`]): nothing, or something for each
     /// term.
     pub factors: &'a [Factors],
@@ -106,12 +114,12 @@ pub struct Product<'a> {
 
 impl Product<'_> {
     /// Returns the residues of an operand of a term, left or right, if the product gave them.
-    fn operand(&self, term: usize, side: usize) -> Option<&Arc<Vec<u64>>> {
+    fn operand(&self, term: usize, side: usize) -> Option<&Arc<Summands>> {
         self.factors.get(term)?.operands[side].as_ref()
     }
 
     /// Returns the residues of a term's products, element by element, if the product gave them.
-    fn products(&self, term: usize) -> Option<&[u64]> {
+    fn products(&self, term: usize) -> Option<&[Vec<u64>]> {
         self.factors.get(term)?.products.as_deref()
     }
 }
@@ -127,22 +135,22 @@ pub struct Group<'a> {
     pub exact: Vec<(usize, usize)>,
 }
 
-/// This party's summands of the residues of a tensor that is multiplied repeatedly, such as a
-/// weight. They are lifted once.
+/// The residues of a tensor that is multiplied repeatedly, such as a weight. They are lifted once.
 #[derive(Default)]
-pub struct Residues(OnceLock<Arc<Vec<u64>>>);
+pub struct Residues(OnceLock<Arc<Summands>>);
 
 impl Residues {
-    /// Returns residues that are already known, as this party's summands.
+    /// Returns residues that are already known.
     #[must_use]
-    pub fn of(summands: Vec<u64>) -> Self {
+    pub fn of(summands: Summands) -> Self {
         Self(OnceLock::from(Arc::new(summands)))
     }
 
     /// Returns whether there are no residues, or residues of no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.get().is_none_or(|residues| residues.is_empty())
+        let no_elements = |residues: &Arc<Summands>| residues.iter().all(Vec::is_empty);
+        self.0.get().is_none_or(no_elements)
     }
 }
 
@@ -177,7 +185,15 @@ pub fn settle_keeping<'a>(
     protocol.toss()?;
     let holds = groups.iter().map(|group| &group.holds[..]);
     let mut held = hold(protocol, &named(tensors, holds), groups.len())?;
-    let exact = named(tensors, groups.iter().map(|group| &group.exact[..]));
+    let mut exact = named(tensors, groups.iter().map(|group| &group.exact[..]));
+    for (group, each) in groups.iter().enumerate() {
+        let halved = |product: &&Product| product.shift.is_some_and(|shift| shift.bits() == 1);
+        exact.extend(each.products.iter().filter(halved).map(|product| Hold {
+            x: tensors[product.out],
+            width: u64::BITS as usize,
+            group,
+        }));
+    }
     if !exact.is_empty() {
         let just_so = compare(protocol, &exact, groups.len())?;
         held = protocol.and(&held, &just_so)?;
@@ -198,7 +214,7 @@ pub fn settle_keeping<'a>(
         products.iter().map(|(_, product)| *product),
     )?;
     let sums = combined(checking, &lifted, &products)?;
-    let right = are_zero(protocol, groups.len(), &products, &sums)?;
+    let right = are_zero(protocol, groups.len(), &products, sums)?;
     protocol.and(&held, &right)
 }
 
@@ -237,7 +253,7 @@ fn checking(protocol: &mut dyn Protocol) -> Result<&mut dyn Checking> {
 }
 
 /// Residues of the tensors that occur in products.
-struct Lifted(HashMap<usize, Arc<Vec<u64>>>);
+struct Lifted(HashMap<usize, Arc<Summands>>);
 
 impl Lifted {
     fn of<'p>(
@@ -246,7 +262,7 @@ impl Lifted {
         kept: &HashMap<usize, Arc<Residues>>,
         products: impl Iterator<Item = &'p Product<'p>>,
     ) -> Result<Self> {
-        let mut lifted: HashMap<usize, Arc<Vec<u64>>> = HashMap::new();
+        let mut lifted: HashMap<usize, Arc<Summands>> = HashMap::new();
         let mut places = Vec::new();
         for product in products {
             for (at, term) in product.terms.iter().enumerate() {
@@ -276,8 +292,10 @@ impl Lifted {
                 missing.push(at);
             }
         }
-        let is_other =
-            |(at, residues): (&usize, &Arc<Vec<u64>>)| residues.len() != tensors[*at][0].len();
+        let is_other = |(at, residues): (&usize, &Arc<Summands>)| {
+            let n = tensors[*at][0].len();
+            residues.iter().any(|summands| summands.len() != n)
+        };
         if lifted.iter().any(is_other) {
             return Err(Error::misuse("the kept residues belong to another tensor"));
         }
@@ -290,29 +308,33 @@ impl Lifted {
         Ok(Self(lifted))
     }
 
-    fn at(&self, place: usize) -> &[u64] {
+    fn at(&self, place: usize) -> &[Vec<u64>] {
         &self.0[&place]
     }
 }
 
 /// Stores residues in the cache of a tensor that is multiplied repeatedly.
-fn store(cache: Option<&OnceLock<Arc<Vec<u64>>>>, residues: &Arc<Vec<u64>>) {
+fn store(cache: Option<&OnceLock<Arc<Summands>>>, residues: &Arc<Summands>) {
     if let Some(cache) = cache {
         // Another thread that lifted the tensor meanwhile has stored the same residues.
         let _ = cache.set(Arc::clone(residues));
     }
 }
 
-/// Computes this party's summands of the combinations of all products. They add up to zero if the
-/// products are right.
+/// Computes the combinations of all products. They are zero if the products are right.
+///
+/// Everything here is linear in the summands, so it is computed for those of each place alike.
 fn combined(
     checking: &mut dyn Checking,
     lifted: &Lifted,
     products: &[(usize, &Product)],
-) -> Result<Vec<u64>> {
+) -> Result<Summands> {
     let (mut factors, mut pairs, mut owners) = (Vec::new(), Vec::new(), Vec::new());
     let mut single: HashMap<usize, usize> = HashMap::new();
-    let mut sums = vec![0; COMBINATIONS * products.len()];
+    let places = products
+        .first()
+        .map_or(0, |(_, first)| lifted.at(first.out).len());
+    let mut sums = vec![vec![0; COMBINATIONS * products.len()]; places];
     let mut weights = Vec::with_capacity(products.len());
     for (at, (_, product)) in products.iter().enumerate() {
         let first = &product.terms.first().ok_or_else(no_terms)?.map;
@@ -328,13 +350,17 @@ fn combined(
             }
             if let Some(products) = product.products(which) {
                 let inner = term.map.inner_products().unwrap_or(0);
-                if products.len() != inner * term.map.lengths().2 {
+                let n = inner * term.map.lengths().2;
+                if products.iter().any(|products| products.len() != n) {
                     return Err(Error::misuse("the kept residues belong to another product"));
                 }
-                for (sum, weights) in sums[COMBINATIONS * at..].iter_mut().zip(&drawn) {
-                    let combined = combined_products(weights, products, inner);
-                    *sum = residues::add(*sum, residues::multiply(above, combined));
-                }
+                add_to_sums(
+                    &mut sums,
+                    COMBINATIONS * at,
+                    above,
+                    products,
+                    |number, all| combined_products(&drawn[number], all, inner),
+                );
                 continue;
             }
             let (x, y) = (lifted.at(term.x), lifted.at(term.y));
@@ -352,31 +378,59 @@ fn combined(
                 continue;
             }
             for (number, weights) in drawn.iter().enumerate() {
-                factors.extend(weights.contract(&term.map, x, y));
+                let of_places = x.iter().zip(y);
+                let contracted = of_places.map(|(x, y)| weights.contract(&term.map, x, y));
+                let (left, right) = contracted.map(|[left, right]| (left, right)).unzip();
+                factors.extend([left, right]);
                 pairs.push([factors.len() - 2, factors.len() - 1]);
                 owners.push((at, Requested::Combined(number)));
             }
         }
         for (number, weights) in drawn.iter().enumerate() {
-            let sum = &mut sums[COMBINATIONS * at + number];
-            *sum = residues::subtract(*sum, result(checking, weights, lifted, product));
+            let at = COMBINATIONS * at + number;
+            for (place, sums) in sums.iter_mut().enumerate() {
+                let result = result(checking, weights, lifted, product, place);
+                sums[at] = residues::subtract(sums[at], result);
+            }
         }
         weights.push(drawn);
     }
     let multiplied = checking.multiply(&factors, &pairs)?;
     for ((at, requested), found) in owners.into_iter().zip(multiplied) {
         let above = above_of(checking, products[at].1);
-        for one in 0..COMBINATIONS {
-            let sum = match requested {
-                Requested::Each(inner) => combined_products(&weights[at][one], &found, inner),
-                Requested::Combined(number) if number == one => sum_of(&found),
-                Requested::Combined(_) => continue,
-            };
-            let sums = &mut sums[COMBINATIONS * at + one];
-            *sums = residues::add(*sums, residues::multiply(above, sum));
+        let drawn: &[Weights] = &weights[at];
+        let first = COMBINATIONS * at;
+        match requested {
+            Requested::Each(inner) => {
+                add_to_sums(&mut sums, first, above, &found, |number, all| {
+                    combined_products(&drawn[number], all, inner)
+                })
+            }
+            Requested::Combined(only) => {
+                for (sums, found) in sums.iter_mut().zip(&found) {
+                    let sum = &mut sums[first + only];
+                    *sum = residues::add(*sum, residues::multiply(above, sum_of(found)));
+                }
+            }
         }
     }
     Ok(sums)
+}
+
+/// Adds each combination of a product, times `above`, to the sums from `first` on, at each place.
+fn add_to_sums(
+    sums: &mut Summands,
+    first: usize,
+    above: u64,
+    products: &[Vec<u64>],
+    combined: impl Fn(usize, &[u64]) -> u64,
+) {
+    for (sums, products) in sums.iter_mut().zip(products) {
+        for (number, sum) in sums[first..][..COMBINATIONS].iter_mut().enumerate() {
+            let combined = combined(number, products);
+            *sum = residues::add(*sum, residues::multiply(above, combined));
+        }
+    }
 }
 
 /// Returns the factor by which products are shifted up before they are truncated.
@@ -410,39 +464,46 @@ fn no_terms() -> Error {
     Error::misuse("a sum without products cannot be checked")
 }
 
-/// Combines the results of products, without their addends: 2^f·z + d − addend·2^f.
-fn result(checking: &dyn Checking, weights: &Weights, lifted: &Lifted, product: &Product) -> u64 {
+/// Combines the results of products, without their addends, from the summands of one place:
+/// 2^f·z + d − addend·2^f.
+fn result(
+    checking: &dyn Checking,
+    weights: &Weights,
+    lifted: &Lifted,
+    product: &Product,
+    place: usize,
+) -> u64 {
     // A narrow product may be shifted up before it is truncated.
     let dropped = product
         .shift
         .map_or(0, |shift| shift.bits() + checking.above(shift));
     let scale = residues::power_of_two(dropped);
-    let out = lifted.at(product.out);
+    let out = &lifted.at(product.out)[place];
     let mut whole = weights.combine(|i| out[i]);
     for addend in &product.addends {
-        let numbers = lifted.at(addend.x);
+        let numbers = &lifted.at(addend.x)[place];
         let added = weights.combine(|i| numbers[i / addend.run % numbers.len()]);
         whole = residues::subtract(whole, added);
     }
-    let rest = if product.rest.is_empty() {
-        0
-    } else {
-        weights.combine(|i| residues::of_signed(product.rest[i]))
-    };
+    let rest = product
+        .rest
+        .get(place)
+        .map_or(0, |rest| weights.combine(|i| residues::of_signed(rest[i])));
     residues::add(residues::multiply(scale, whole), rest)
 }
 
-/// Returns a bit for each group: whether the summands of all its combinations add up to zero.
+/// Returns a bit for each group: whether all its combinations are zero.
 fn are_zero(
     protocol: &mut dyn Protocol,
     groups: usize,
     products: &[(usize, &Product)],
-    sums: &[u64],
+    sums: Summands,
 ) -> Result<Bits> {
-    // The sum of n parties' residues, if it is zero modulo p, is one of 0, p, ... (n − 1)·p.
+    // There are as many summands as parties. The sum of n residues, if it is zero modulo p, is one
+    // of 0, p, ... (n − 1)·p.
     let parties = protocol.parties() as u64;
-    let summed = checking(protocol)?.summed(sums.to_vec())?;
-    let n = sums.len();
+    let n = sums[0].len();
+    let summed = checking(protocol)?.summed(sums)?;
     let multiples: Vec<u64> = (0..parties)
         .flat_map(|times| vec![(times * PRIME).wrapping_neg(); n])
         .collect();
@@ -497,76 +558,4 @@ fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) ->
         }
     }
     Bits::new(1, n, planes)
-}
-
-/// Returns a bit for each group: whether all its numbers have few enough bits.
-fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
-    if holds.is_empty() {
-        return Ok(protocol.trivial_bits(&vec![u64::MAX; words_of(groups)], 1, groups));
-    }
-    let Some(tallies) = checking(protocol)?.tallies(holds)? else {
-        return compare(protocol, holds, groups);
-    };
-    // Tallies of different reaches are added modulo 2^64: a sum is zero modulo 2^reach exactly if
-    // it is zero after this shift.
-    let mut of_groups: Vec<Tally> = (0..groups).map(|_| Tally::new(64)).collect();
-    for (tally, hold) in tallies.iter().zip(holds) {
-        for (sum, more) in of_groups[hold.group].sums.iter_mut().zip(tally.sums) {
-            *sum = sum.wrapping_add(more << (64 - tally.reach));
-        }
-    }
-    let mut planes = vec![Vec::with_capacity(words_of(groups)); protocol.parts()];
-    for some in of_groups.chunks(TOGETHER) {
-        let bits = protocol.in_range(&some.iter().collect::<Vec<_>>())?;
-        // Leave out the last bit, which is the AND of all.
-        let words = words_of(some.len());
-        for (plane, part) in planes.iter_mut().zip(bits.parts()) {
-            plane.extend_from_slice(&part[..words]);
-        }
-    }
-    Ok(Bits::new(1, groups, planes))
-}
-
-/// Compares all numbers together; returns a bit for each group: whether −2^(w−2) ≤ x < 2^(w−2).
-fn compare(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
-    let n = holds.iter().map(|hold| hold.x[0].len()).sum();
-    let bounds = holds
-        .iter()
-        .map(|hold| (1_u64 << (hold.width - 2), hold.x[0].len()));
-    let bounds: Vec<u64> = bounds.flat_map(|(bound, n)| vec![bound; n]).collect();
-    let below_bounds = bounds.iter().map(|bound| bound - 1);
-    let ends: Vec<u64> = bounds.iter().copied().chain(below_bounds).collect();
-    // x + 2^(w−2) and 2^(w−2) − 1 − x are both nonnegative exactly if x is in range.
-    let mut both = vec![vec![0; 2 * n]; protocol.parts()];
-    let mut slices: Vec<&mut [u64]> = both.iter_mut().map(Vec::as_mut_slice).collect();
-    protocol.trivial(&ends, &mut slices);
-    for (at, both) in both.iter_mut().enumerate() {
-        let (below, above) = both.split_at_mut(n);
-        let numbers = holds.iter().flat_map(|hold| hold.x[at]);
-        for ((below, above), x) in below.iter_mut().zip(above).zip(numbers) {
-            *below = below.wrapping_add(*x);
-            *above = above.wrapping_sub(*x);
-        }
-    }
-    let both: Vec<&[u64]> = both.iter().map(Vec::as_slice).collect();
-    let outside = protocol.sign(&both, 64)?;
-    let mut words = vec![vec![0_u64; 2 * n]; protocol.parts()];
-    let mut slices: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
-    protocol.bit_to_ring(&outside, &mut slices)?;
-    let counts = words.iter().map(|words| {
-        let mut counts = vec![0_u64; groups];
-        for half in words.chunks_exact(n.max(1)) {
-            let mut rest = half;
-            for hold in holds {
-                let (mine, others) = rest.split_at(hold.x[0].len());
-                rest = others;
-                let sum = mine.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word));
-                counts[hold.group] = counts[hold.group].wrapping_add(sum);
-            }
-        }
-        counts
-    });
-    let counts: Vec<Vec<u64>> = counts.collect();
-    let counts: Vec<&[u64]> = counts.iter().map(Vec::as_slice).collect();
-    protocol.equal_zero(&counts, 64)
 }
