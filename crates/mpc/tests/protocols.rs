@@ -235,6 +235,23 @@ mod relus {
     }
 }
 
+// The statements of docs/internals/protocols.md about checks.
+mod costs_of_checks {
+    use crate::suite::residues::costs_are_as_written;
+
+    #[test]
+    fn replicated() {
+        let written = [[31, 1], [93, 1], [0, 0], [25, 1]];
+        costs_are_as_written("replicated", written, 0);
+    }
+
+    #[test]
+    fn replicated_malicious() {
+        let written = [[162, 2], [93, 1], [31, 0], [63, 2]];
+        costs_are_as_written("replicated_malicious", written, 3 * 128);
+    }
+}
+
 // The reference rounds to the nearest; shares round at random.
 mod rounding_at_random {
     macro_rules! unbiased {

@@ -86,7 +86,8 @@ def _of_all(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _party(name: str) -> list[dict[str, Any]]:
     """Runs two copies of the work by turns: one without checks, and one that is checked from the
-    start. The checks are settled at the end of each turn, as an opening would do."""
+    start. The checks are settled at the end of each turn, and all is verified, as an opening would
+    do."""
     session = tacit.session()
     modes: list[Callable[[], AbstractContextManager[Any]]] = [nullcontext, tacit.checked]
     copies: list[Work] = []
@@ -95,6 +96,7 @@ def _party(name: str) -> list[dict[str, Any]]:
             copies.append(CHECKED[name].prepare())
             copies[-1]()
         session.claims.settle()
+        tacit.verify()
     found: list[dict[str, Any]] = [{"times": []} for _ in modes]
     for _ in range(CHECKED[name].repetitions):
         for mode, work, entry in zip(modes, copies, found, strict=True):
@@ -103,6 +105,7 @@ def _party(name: str) -> list[dict[str, Any]]:
             with mode():
                 work()
             session.claims.settle()
+            tacit.verify()
             entry["times"].append(time.perf_counter() - started)
             spent = session.meter.total - before
             entry |= {

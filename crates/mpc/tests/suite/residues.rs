@@ -1,6 +1,6 @@
 //! Tests of residues that checks compute with: their summands add up to what they stand for.
 
-use mpc::{Parts, Summands};
+use mpc::{Bilinear, Cost, Hold, Operand, Parts, Protocol, Result, Shift, Summands};
 use testkit::{Random, Shared, run, usual_parties};
 
 /// Returns the residues that all parties' summands add up to, and checks that parties that know the
@@ -94,4 +94,84 @@ pub fn products_of_residues(protocol: &str) {
     assert_eq!(joined[1], product(sides[2], sides[2]));
     assert_eq!(joined[2], product(&sides[3][..5], &sides[3][..5]));
     assert_eq!(joined[3], joined[0]);
+}
+
+/// What operations of checks cost, as docs/internals/protocols.md says: bits for each element, and
+/// rounds. They are a lift, a product of residues, what a truncation takes more if it is checked,
+/// and a hold. The bits of a hold are without those of all numbers together.
+pub fn costs_are_as_written(protocol: &str, written: [[u64; 2]; 4], of_all: u64) {
+    const N: usize = 192 * 64;
+    // Parties count a round more or less, since they do not begin at once.
+    const TIMES: u64 = 10;
+    type Work = fn(&mut dyn Protocol, &Shared, &Summands) -> Result<()>;
+    fn product(p: &mut dyn Protocol, x: &Shared) -> Result<()> {
+        let (x, map) = (x.slices(), Bilinear::Elementwise { n: N });
+        let operand = || Operand::once(&x);
+        let shift = Shift::new(16);
+        Shared::made(p, N, |p, out| {
+            p.bilinear(&map, operand(), operand(), shift, out)
+        })
+        .map(drop)
+    }
+    let work: [Work; 5] = [
+        |p, x, _| {
+            let checking = p.checking().expect("there are checks");
+            checking.lift(&[&x.slices()]).map(drop)
+        },
+        |p, _, residues| {
+            let checking = p.checking().expect("there are checks");
+            let factor = residues.clone();
+            checking.multiply(&[factor], &[[0, 0]]).map(drop)
+        },
+        |p, x, _| product(p, x),
+        |p, x, _| {
+            p.checking().expect("there are checks").keep();
+            product(p, x)
+        },
+        |p, x, _| {
+            let x = x.slices();
+            let hold = Hold {
+                x: &x,
+                width: 40,
+                group: 0,
+            };
+            let checking = p.checking().expect("there are checks");
+            checking.tallies(&[hold]).map(drop)
+        },
+    ];
+    let found = run(protocol, usual_parties(protocol), |p| {
+        let x = Shared::input(p, 0, &vec![77; N])?;
+        let checking = p.checking().expect("there are checks");
+        let residues = checking.lift(&[&x.slices()])?.swap_remove(0);
+        let mut costs = Vec::new();
+        for work in work {
+            p.verify()?;
+            let before = p.channel().meter().totals();
+            for _ in 0..TIMES {
+                work(p, &x, &residues)?;
+            }
+            let after = p.channel().meter().totals();
+            costs.push(Cost {
+                rounds: (after.rounds - before.rounds) / TIMES,
+                bits: 8 * (after.payload_bytes - before.payload_bytes) / TIMES,
+            });
+        }
+        Ok(costs)
+    });
+    let of = |at: usize| -> [u64; 2] {
+        let parties = || found.iter().map(|costs| &costs[at]);
+        let rounds = parties().map(|cost| cost.rounds).max();
+        [
+            parties().map(|cost| cost.bits).sum(),
+            rounds.expect("parties"),
+        ]
+    };
+    let [lift, multiply, usual, kept, hold] = [0, 1, 2, 3, 4].map(of);
+    let more = [kept[0] - usual[0], kept[1] - usual[1]];
+    let hold = [hold[0] - of_all, hold[1]];
+    let each = [lift, multiply, more, hold].map(|[bits, rounds]| {
+        assert_eq!(bits % N as u64, 0);
+        [bits / N as u64, rounds]
+    });
+    assert_eq!(each, written);
 }
