@@ -78,8 +78,8 @@ UNIT = 1 << VECTOR_BITS
 #: The most that the magnitude of a product with random weights may be.
 WIDEST = 56 * UNIT
 
-#: Servers that prove what they compute take vectors of about this many words at a time, or one. This
-#: bounds the memory of what awaits its proof.
+#: Servers that prove what they compute take vectors of about this many words at a time, or one.
+#: This bounds the memory of what awaits its proof.
 AT_ONCE = 1 << 22
 
 #: Bytes of the coin that the random weights are expanded from.

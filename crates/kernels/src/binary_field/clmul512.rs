@@ -62,11 +62,13 @@ impl Clmul512 {
         // Registers and the fastest cache have room for the values of three terms.
         for terms in terms.chunks(3) {
             // SAFETY: as in `inner_product`.
-            match *terms {
-                [a, b, c] => unsafe { vertex_sums(&[a, b, c], weights, sums) },
-                [a, b] => unsafe { vertex_sums(&[a, b], weights, sums) },
-                [a] => unsafe { vertex_sums(&[a], weights, sums) },
-                _ => unreachable!("one to three terms"),
+            unsafe {
+                match *terms {
+                    [a, b, c] => vertex_sums(&[a, b, c], weights, sums),
+                    [a, b] => vertex_sums(&[a, b], weights, sums),
+                    [a] => vertex_sums(&[a], weights, sums),
+                    _ => unreachable!("one to three terms"),
+                }
             }
         }
     }

@@ -30,8 +30,8 @@ type Entries = [[u8; TABLES]; 64];
 pub(super) enum Folder {
     /// Products of matrices.
     #[cfg(avx512)]
-    Products(Fold512),
-    Tables(Backend, Entries),
+    Products(Box<Fold512>),
+    Tables(Backend, Box<Entries>),
 }
 
 impl Folder {
@@ -39,7 +39,7 @@ impl Folder {
     pub(super) fn of(backend: Backend, point: &[u64; CHUNKS]) -> Self {
         #[cfg(avx512)]
         if let (Backend::Avx512, Some(engine)) = (backend.checked(), Fold512::new(point)) {
-            return Self::Products(engine);
+            return Self::Products(Box::new(engine));
         }
         Self::by_tables(backend, point)
     }
@@ -47,7 +47,7 @@ impl Folder {
     /// Returns the one of processors without AVX-512 and GFNI.
     pub(super) fn by_tables(backend: Backend, point: &[u64; CHUNKS]) -> Self {
         const { assert!(ROWS == MATRICES, "a matrix for each row") }
-        Self::Tables(backend.checked(), entries(point))
+        Self::Tables(backend.checked(), Box::new(entries(point)))
     }
 
     /// Writes the elements of all rows.

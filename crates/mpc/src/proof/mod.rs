@@ -6,19 +6,20 @@
 //! > Σ_s left_s\[t\] · right_s\[t\] = c_L\[t\] + c_R\[t\],
 //!
 //! where the constants c_L and c_R are known to L and to R. The sum is over the *terms* of an
-//! equation. Equations are modulo 2^64 ([`Words`]), modulo 2 ([`Bits`]) or modulo p = 2^31 − 1
-//! ([`Residues`]). Those modulo 2^64 may also be about all outputs of a bilinear map ([`Product`]): Σ_s M(a_s, b_s) = c_L + c_R. Of each
-//! term, L knows one operand, at either place, and R the other. Beside equations modulo 2 there may
-//! be such about inner products in GF(2^64) ([`InnerProduct`]). At most one of the three parties is
-//! corrupt. A false equation is refused except with probability 2^−42, and nobody learns anything
-//! but that the equations hold. This module knows no protocol: a protocol says which equations its
-//! messages ought to satisfy.
+//! equation, each once or each twice. Equations are modulo 2^64 ([`Words`]), modulo 2 ([`Bits`]) or
+//! modulo p = 2^31 − 1 ([`Residues`]). Those modulo 2^64 may also be about all outputs of a
+//! bilinear map ([`Product`]): Σ_s M(a_s, b_s) = c_L + c_R. Of each term, L knows one operand, at
+//! either place, and R the other. Beside equations modulo 2 there may be such about inner products
+//! in GF(2^64) ([`InnerProduct`]). At most one of the three parties is corrupt. A false equation is
+//! refused except with probability 2^−42, and nobody learns anything but that the equations hold.
+//! This module knows no protocol: a protocol says which equations its messages ought to satisfy.
 //!
 //! It is a distributed zero-knowledge proof (Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; for
 //! three parties Boyle, Gilboa, Ishai, Nof 2019; for bits Li+ 2023). It computes in the Galois ring
 //! of [`kernels::galois`], or in the fields of [`kernels::binary_field`] and
-//! [`kernels::residue_field`]: see [`ring`]. The halves are not shared between the verifiers: each knows one whole. So a proof is an inner product, and
-//! its size grows with the logarithm of the number of terms.
+//! [`kernels::residue_field`]: see [`ring`]. The halves are not shared between the verifiers: each
+//! knows one whole. So a proof is an inner product, and its size grows with the logarithm of the
+//! number of terms.
 //!
 //! # The proof
 //!
