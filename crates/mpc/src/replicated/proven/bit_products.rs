@@ -10,8 +10,8 @@
 //!
 //! If the bit alone is converted, x0 = x1 = 0 and x2 = 1, and there are no h, H and ρ.
 
-use super::record::{Ledger, Role};
-use super::relations::Half;
+use super::record::Ledger;
+use super::relations::{Half, Role};
 use crate::Result;
 use crate::bits::{bit_at, flip};
 use crate::replicated::binary::expand;

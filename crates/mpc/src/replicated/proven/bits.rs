@@ -11,9 +11,9 @@
 //!
 //! **Simulation.** Role 1 sees bits masked by k20.
 
-use super::record::{Ledger, Role};
+use super::record::Ledger;
 use super::relations::{
-    Half, carries, left_of_carries, left_of_products, planes_of, right_of_carries,
+    Half, Role, carries, left_of_carries, left_of_products, planes_of, right_of_carries,
     right_of_products,
 };
 use crate::dense;

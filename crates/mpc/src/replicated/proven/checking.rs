@@ -42,8 +42,8 @@
 
 use super::bits::{Layout, bits};
 use super::guard::{Upper, elements};
-use super::record::{Ledger, Record, Role};
-use super::relations::{Half, left_of_residue, right_of_residue, xor};
+use super::record::{Ledger, Record};
+use super::relations::{Half, Role, left_of_residue, right_of_residue, xor};
 use super::wraps::{self, Wraps, highest, tau};
 use crate::checking::Hold;
 use crate::dense;

@@ -35,8 +35,8 @@
 //! **Simulation.** Role 1 sees an element masked by q' of k20, role 2 one masked by q of k01.
 
 use super::bits::{HalfSum, Sums};
-use super::record::{ENOUGH_ELEMENTS, Ledger, Role};
-use super::relations::{planes_of, xor};
+use super::record::{ENOUGH_ELEMENTS, Ledger};
+use super::relations::{Role, planes_of, xor};
 use crate::replicated::Replicated;
 use crate::replicated::binary::expand;
 use crate::replicated::roles::{MaskWords, Masks, Ranges, field};

@@ -7,7 +7,7 @@
 //! Party i holds the components i and i + 1. So the left verifier of party i is party i − 1, which
 //! shares the first of them, and the right verifier is party i + 1, which shares the second.
 
-use super::relations::Half;
+use super::relations::{Half, Role};
 use super::spread::Spread;
 use crate::proof::{
     Bits, ENOUGH_ROWS, Equations, InnerProduct, Known, KnownMap, MOST_ROWS, MapEquations, MapTerm,
@@ -52,14 +52,6 @@ const ROOM: usize = {
     let (words, bits) = (Words::ROW, Bits::ROW);
     if words > bits { words } else { bits }
 };
-
-/// The role of a party in the proof of a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::replicated) enum Role {
-    Prover,
-    LeftVerifier,
-    RightVerifier,
-}
 
 /// Equations of one ring.
 #[derive(Default)]

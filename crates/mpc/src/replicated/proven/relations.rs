@@ -27,6 +27,14 @@ use crate::replicated::Pair;
 use crate::residues;
 use kernels::planes::{split, words_of};
 
+/// The role of a party in the proof of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::replicated) enum Role {
+    Prover,
+    LeftVerifier,
+    RightVerifier,
+}
+
 /// A half of a relation.
 #[derive(Default)]
 pub(in crate::replicated) struct Half {

@@ -31,8 +31,8 @@
 
 use super::bits::{HalfSum, Layout, Sums, bits};
 use super::guard::{Guard, Upper, elements};
-use super::record::{Ledger, Role};
-use super::relations::{Half, planes_of};
+use super::record::Ledger;
+use super::relations::{Half, Role, planes_of};
 use crate::dense;
 use crate::group::Group;
 use crate::replicated::binary::place;

@@ -16,7 +16,7 @@
 //!
 //! [`Product`]: crate::proof::Product
 
-use super::record::Role;
+use super::relations::Role;
 use crate::proof::{Equations, Known, Ring, Words};
 use crate::replicated::Pair;
 use crate::{Bilinear, blocks};

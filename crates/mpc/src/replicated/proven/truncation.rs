@@ -33,9 +33,9 @@
 //! masked by q of k01. Role 0 sees nothing.
 
 use super::bits::bits;
-use super::record::{Record, Role};
+use super::record::Record;
 use super::relations::{
-    Half, carries, choice_of_selection, left_of_carries, left_of_choice, left_of_residue,
+    Half, Role, carries, choice_of_selection, left_of_carries, left_of_choice, left_of_residue,
     planes_of, right_of_carries, right_of_choice, right_of_residue, words_of_selection, xor,
 };
 use super::wraps::{self, Wraps, chosen, highest, tau};

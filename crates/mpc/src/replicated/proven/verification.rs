@@ -29,7 +29,8 @@
 //!   on.
 //! - An operation records its equations after it has received all messages of that operation.
 
-use super::record::{Ledger, Part, Record, Role};
+use super::record::{Ledger, Part, Record};
+use super::relations::Role;
 use crate::proof::{
     Bits, Equations, Known, KnownMap, LeftVerifier, MapEquations, Name, Opening, Prover, Refused,
     Residues, RightVerifier, Ring, Seed, Words, messages,
