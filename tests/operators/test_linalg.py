@@ -227,6 +227,19 @@ def by_cholesky(x: Any, y: Any) -> Any:
     return torch.cholesky_solve((x.T @ y).unsqueeze(1), torch.linalg.cholesky(x.T @ x)).squeeze(1)
 
 
+def moved_by_rounding(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Returns by how much two units of each element of the Cholesky factor move the solution."""
+    a = x.T @ x
+    factor, solution = torch.linalg.cholesky(a), torch.linalg.solve(a, x.T @ y)
+    total = torch.zeros_like(solution)
+    for row, column in torch.tril_indices(*a.shape).T:
+        change = torch.zeros_like(a)
+        change[row, column] = 2**-15
+        change = change @ factor.T + factor @ change.T
+        total += torch.linalg.solve(a, change @ solution).abs()
+    return total
+
+
 @pytest.mark.parametrize("fit", [ordinary, ridge, by_cholesky])
 @pytest.mark.parametrize("kind", ["standardised", "as people are"])
 def test_least_squares_of_10_000_rows(fit: Callable[[Any, Any], Any], kind: str) -> None:
@@ -246,7 +259,11 @@ def test_least_squares_of_10_000_rows(fit: Callable[[Any, Any], Any], kind: str)
         return fit(tacit.share(x, owner=0), tacit.share(y, owner=1)).reveal()
 
     expected = fit(encoded(x), encoded(y))
-    assert (tacit.launch(program)[0] - expected).abs().max() < 2**-14
+    bound = torch.full_like(expected, 2**-14)
+    if fit is by_cholesky:
+        # The factor's first element is 100, and a unit less moves the intercept by 3.5e-4.
+        bound += moved_by_rounding(encoded(x), encoded(y))
+    assert bool(((tacit.launch(program)[0] - expected).abs() < bound).all())
 
 
 def test_a_rehearsal_tells_of_singular_matrices_and_its_remedy_works() -> None:

@@ -364,7 +364,11 @@ def cholesky(
 
 @implements(aten.cholesky_solve.default, scale=of_session)
 def cholesky_solve(right: Any, factor: Any, upper: bool = False) -> SecretTensor:
-    """Solves L·Lᵀ·X = right: two solutions by one inverse. About 280 rounds, whatever the size."""
+    """Solves L·Lᵀ·X = right: two solutions by one inverse. About 280 rounds, whatever the size.
+
+    The result is for L as it is: one that was computed here was rounded, which moves the result.
+    ``torch.linalg.solve`` rounds no factor.
+    """
     session = session_of(right, factor)
     factors = _triangular(_given(factor, session), upper)
     between = factors.solve(_given(right, session), left=True, transposed=upper)

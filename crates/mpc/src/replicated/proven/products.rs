@@ -136,6 +136,11 @@ impl Replicated {
             },
         );
         verifying.record.words.map(map, x, y, [&left, &right]);
+        if Spread::is_better(map) {
+            // Squares take other equations. Parties whose programs differ in this have diverged:
+            // their proofs would fail, and they would accuse each other.
+            self.channel.note(&[Spread::is_square(map, x, y).into()]);
+        }
     }
 }
 

@@ -68,6 +68,16 @@ impl Spread {
         }
     }
 
+    /// Returns whether a map's outputs are sums of squares: both operands are the same words in
+    /// memory. All parties of one program find the same.
+    pub fn is_square(map: &Bilinear, x: Pair, y: Pair) -> bool {
+        let is_one = match *map {
+            Bilinear::Matrix { m, n, .. } | Bilinear::ByTransposed { m, n, .. } => m * n == 1,
+            _ => false,
+        };
+        is_one && (0..2).all(|side| std::ptr::eq(x[side], y[side]))
+    }
+
     /// Spreads a map's outputs. The arguments are as for [`super::record::Ledger::products`].
     ///
     /// # Panics
@@ -80,8 +90,7 @@ impl Spread {
         };
         let outputs = batch * m * n;
         let pieces = k.div_ceil(MOST).max(ROW / outputs).max(1);
-        let is_same = |x: &[u64], y: &[u64]| std::ptr::eq(x, y);
-        let is_square = m * n == 1 && is_same(x[0], y[0]) && is_same(x[1], y[1]);
+        let is_square = Self::is_square(map, x, y);
         let mut spread = Self {
             is_square,
             outputs,
