@@ -170,6 +170,15 @@ pub(crate) trait Fibered: Protocol + Sized + 'static {
     fn with(baton: Baton<Self::State>) -> Self;
 
     fn baton(&mut self) -> &mut Baton<Self::State>;
+
+    /// Begins the step after which fibers run.
+    ///
+    /// # Errors
+    /// As [`Channel::receive`], if messages are exchanged for it.
+    fn begin_side_by_side(&mut self) -> Result<()> {
+        self.channel().begin("side by side");
+        Ok(())
+    }
 }
 
 /// A running fiber.
@@ -208,7 +217,7 @@ pub(crate) fn run_owned<P: Fibered>(protocol: &mut P, fibers: Vec<OwnedFiber>) -
     let Some(first) = works.next() else {
         return Ok(());
     };
-    let mut fibers = Fibers::of(protocol);
+    let mut fibers = Fibers::of(protocol)?;
     fibers.begin(works.map(|fiber| -> Work<P> { Box::new(|protocol| fiber(Box::new(protocol))) }));
     let state = fibers.state.take();
     let (leave, left) = channel();
@@ -241,7 +250,7 @@ fn together<P: Fibered>(
     first: Vec<Work<P>>,
     next: &mut dyn FnMut() -> Vec<Work<P>>,
 ) -> Result<()> {
-    let mut fibers = Fibers::of(protocol);
+    let mut fibers = Fibers::of(protocol)?;
     let mut begun = first.len();
     fibers.begin(first);
     let all = caught(|| {
@@ -275,16 +284,16 @@ struct Fibers<S> {
 
 impl<S: Linked> Fibers<S> {
     /// Starts without fibers, and takes the protocol's state until the fibers end.
-    fn of<P: Fibered<State = S>>(protocol: &mut P) -> Self {
+    fn of<P: Fibered<State = S>>(protocol: &mut P) -> Result<Self> {
+        protocol.begin_side_by_side()?;
         let channel = protocol.channel();
-        channel.begin("side by side");
         channel.interleave(true);
-        Self {
+        Ok(Self {
             watch: channel.watch(),
             state: protocol.baton().state.take(),
             running: Vec::new(),
             failed: None,
-        }
+        })
     }
 
     /// Returns the state to the protocol, after all fibers have ended or one has panicked. Resumes

@@ -317,7 +317,10 @@ impl Protocol for Plain {
 
 /// Every party holds the whole value as its summand, so a sum is that of one party.
 impl Checking for Plain {
-    fn keep(&mut self) {}
+    fn keep(&mut self) {
+        // What an earlier truncation kept unasked is nobody's.
+        self.kept = Kept::default();
+    }
 
     fn kept(&mut self) -> Option<Kept> {
         Some(mem::take(&mut self.kept))

@@ -61,7 +61,7 @@ for_every_protocol! {
     cost::{declared_is_measured},
     compositions::{declared_is_measured},
     dropping::{bounds, bounds_of_sums, the_bound_is_reached, never_dearer},
-    fibers::{results, rounds_are_shared, failures, owned, panics},
+    fibers::{results, rounds_are_shared, kept, failures, owned, panics},
 }
 
 /// Tests for protocols that can guard comparisons.

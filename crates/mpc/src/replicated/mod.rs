@@ -224,6 +224,15 @@ impl Fibered for Replicated {
     fn baton(&mut self) -> &mut Baton<Party> {
         &mut self.0
     }
+
+    fn begin_side_by_side(&mut self) -> Result<()> {
+        if self.verifying.is_some() {
+            // So that a verification can begin among the fibers.
+            return self.channel.begin_opening("side by side", &[]);
+        }
+        self.channel.begin("side by side");
+        Ok(())
+    }
 }
 
 /// Agrees on a key with each other party, by party. If they prove what they send, none can choose

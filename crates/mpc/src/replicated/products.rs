@@ -82,6 +82,8 @@ impl Replicated {
     pub(super) fn product(&mut self, map: &Bilinear, x: Pair, y: Pair, out: PairMut) -> Result<()> {
         let n = map.lengths().2;
         self.channel.begin_of(map.name(), n, &map.parameters(None));
+        // Nothing is dropped, so nothing is kept for a check.
+        self.is_keeping = false;
         if self.verifying.is_some() {
             return self.proven_products(&[(map, [x, y])], out);
         }

@@ -2,11 +2,14 @@
 //! are changed on their way, so the sender's own proof is still about what it computed. Parties
 //! that prove what they falsified are in [`crate::provers`].
 
-use crate::parties::{Found, Message, honest, judge, run};
-use crate::programs::{PROGRAMS, Program, SHIFT, mapped, opened, parts, parts_mut};
-use mpc::{Bilinear, Error, Operand, Protocol};
+use crate::parties::{Found, Message, honest, judge, run, run_work};
+use crate::programs::{
+    PROGRAMS, Program, SHIFT, mapped, opened, parts, parts_mut, product, shared,
+};
+use mpc::replicated::Replicated;
+use mpc::{Bilinear, Error, Fiber, Operand, Protocol};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 fn program(name: &str) -> &'static Program {
     let found = PROGRAMS.iter().find(|program| program.name == name);
@@ -217,6 +220,53 @@ fn records_of_any_size() {
                 &right,
                 "records of another size"
             ));
+        }
+    }
+}
+
+/// All parties verify after the same operation of a fiber, although a comparison of public values
+/// that began before the fibers is complete on some links only: nothing goes from party 2 to party 0.
+/// What has public values of its own is verified when all fibers have ended.
+#[test]
+fn verifications_among_fibers_begin_alike() {
+    for notes in [false, true] {
+        let work = |p: &mut Replicated| {
+            p.verify_from(0);
+            let x = shared(p, 3)?;
+            p.channel().note_public("mul", b"2.5");
+            let made = Arc::new(Mutex::new(vec![Vec::new(); 2]));
+            let fiber = |at: usize| -> Fiber {
+                let (made, x) = (Arc::clone(&made), x.clone());
+                Box::new(move |p| {
+                    if notes {
+                        p.channel().note_public("mul", b"0.5");
+                    }
+                    let mut y = x.clone();
+                    for _ in 0..4 {
+                        y = product(p, &y, &x, 3, None)?;
+                        p.sign(&parts(&y), 64)?;
+                    }
+                    made.lock().expect("no panic")[at] = y;
+                    Ok(())
+                })
+            };
+            let mut fibers = vec![fiber(0), fiber(1)];
+            p.side_by_side(&mut || std::mem::take(&mut fibers))?;
+            let made = made.lock().expect("no panic").clone();
+            Ok([opened(p, &made[0])?, opened(p, &made[1])?].concat())
+        };
+        let found = run_work(&work, &|_| None);
+        let results: Vec<_> = found
+            .iter()
+            .map(|found| found.result.as_ref().expect("an honest run"))
+            .collect();
+        assert!(results[1..].iter().all(|result| *result == results[0]));
+        for found in &found {
+            let steps: Vec<&str> = found.heard.iter().map(|message| &message.step[..]).collect();
+            let begun = steps.iter().position(|step| step.starts_with("side by side"));
+            let last = steps.iter().rposition(|step| step.starts_with("mul"));
+            let among = &steps[begun.unwrap_or(0)..last.expect("products")];
+            assert_eq!(among.contains(&"verify"), !notes, "{steps:?}");
         }
     }
 }

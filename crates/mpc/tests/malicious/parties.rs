@@ -1,6 +1,7 @@
 //! Runs of programs in three parties, whose messages may be changed on their way.
 
 use crate::programs::Program;
+use mpc::agreement::PrivateComparison;
 use mpc::replicated::Replicated;
 use mpc::{Protocol, Result};
 use std::sync::{Arc, Mutex};
@@ -87,6 +88,7 @@ fn run_one(mesh: net::Mesh, work: Work, change: Change) -> Found {
             }
         });
         let run = || {
+            channel.set_agreement(Box::new(PrivateComparison::new(receiver, 3)?));
             let mut p = Replicated::malicious(channel)?;
             let result = work(&mut p)?;
             p.verify()?;

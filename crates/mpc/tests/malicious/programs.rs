@@ -262,7 +262,7 @@ pub const PROGRAMS: [Program; 27] = [
 ];
 
 /// Shares numbers below 2^21 of either sign, zero among them, so that products can be truncated.
-fn shared(p: &mut dyn Protocol, n: usize) -> Result<Shared> {
+pub fn shared(p: &mut dyn Protocol, n: usize) -> Result<Shared> {
     let values: Vec<u64> = (0..n as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43).wrapping_sub(1 << 20))
         .map(|value| if value % 5 == 0 { 0 } else { value })

@@ -280,6 +280,35 @@ fn check(protocol: &str, operations: &[Operation]) {
     assert_eq!(measured, spent[0].0, "{operations:?} of {protocol}");
 }
 
+/// What an operation is to keep for its check is its own: a truncation in another fiber keeps
+/// nothing.
+pub fn kept(protocol: &str) {
+    let kept = run(protocol, usual_parties(protocol), |p| {
+        let x = Shared::input(p, 0, &[5, 1_u64.wrapping_neg(), 70])?;
+        let map = mpc::Bilinear::Elementwise { n: 3 };
+        let product = move |p: &mut dyn Protocol, x: &Shared| {
+            let Some(checking) = p.checking() else {
+                return Ok(0);
+            };
+            checking.keep();
+            x.bilinear(p, &map, x, None)?;
+            let kept = p.checking().and_then(|checking| checking.kept());
+            Ok(kept.map_or(0, |kept| kept.rest.concat().len()))
+        };
+        let (one, other) = (Shared(x.0.clone()), Shared(x.0.clone()));
+        let fibers: Vec<Fiber> = vec![
+            Box::new(move |p| {
+                assert_eq!(product(p, &one)?, 0);
+                Ok(())
+            }),
+            Box::new(move |p| other.bilinear(p, &map, &other, Shift::new(2)).map(drop)),
+        ];
+        all(p, fibers)?;
+        product(p, &x)
+    });
+    assert!(kept.iter().all(|words| *words == 0), "{kept:?}");
+}
+
 /// A failed fiber is reported, the others run to their ends, and the parties have their state
 /// again.
 pub fn failures(protocol: &str) {

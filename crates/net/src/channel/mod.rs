@@ -69,6 +69,8 @@ pub struct Channel {
     last: u64,
     /// Whether steps are interleaved: each is suspended and resumed.
     interleaved: bool,
+    /// Whether a public value was noted since then.
+    noted_meanwhile: bool,
     /// Running hash of everything that was asked of this channel.
     parameters: Parameters,
     /// Running hash at the beginning of the current step, which its messages carry.
@@ -123,6 +125,7 @@ impl Channel {
             sequence: 0,
             last: 0,
             interleaved: false,
+            noted_meanwhile: false,
             parameters: Parameters::default(),
             begun: Parameters::default(),
             step_log,
@@ -208,6 +211,9 @@ impl Channel {
             for peer in 0..self.parties() {
                 if self.comparing(|agreement| agreement.awaits(peer, turn)) {
                     self.receive(peer, 0)?;
+                    if self.comparing(|agreement| agreement.awaits(peer, turn)) {
+                        return Err(self.accuse(peer, PeerFault::NoComparison));
+                    }
                 }
             }
         }
@@ -268,6 +274,7 @@ impl Channel {
     pub fn note_public(&mut self, name: &str, value: &[u8]) {
         self.parameters.fold_bytes(name.as_bytes());
         self.parameters.fold(value.len() as u64);
+        self.noted_meanwhile |= self.interleaved;
         let step = self.named(name);
         if let Some(agreement) = &mut self.agreement {
             agreement.note(&step, value);

@@ -41,6 +41,7 @@ impl Channel {
     /// sent was received.
     pub fn interleave(&mut self, interleaved: bool) {
         self.interleaved = interleaved;
+        self.noted_meanwhile = false;
     }
 
     /// Begins an opening among interleaved steps. Every public value must have been compared
@@ -60,11 +61,12 @@ impl Channel {
         }
     }
 
-    /// Returns whether an opening may begin: among interleaved steps, only if every public value was
-    /// compared.
+    /// Returns whether an opening may begin, if all public values were compared before steps were
+    /// interleaved: among interleaved steps, only if no other one was noted since. All parties of one
+    /// program find the same, which is not so of what remains to be compared on their links.
     #[must_use]
     pub fn can_open(&self) -> bool {
-        !self.interleaved || self.uncompared().is_none()
+        !self.noted_meanwhile
     }
 
     /// Returns the first step with public values that were not compared.
