@@ -47,8 +47,26 @@ pub(crate) trait Vector: Copy {
     /// Returns the products of the low halves, word by word.
     fn mul_low(self, other: Self) -> Self;
 
+    /// A sum of products. It may be in parts, which only the end result puts together.
+    type Products: Copy;
+
+    /// The number of such sums that the registers have room for.
+    const PRODUCTS: usize;
+
+    /// Returns an empty sum of products.
+    fn products(self) -> Self::Products;
+
+    /// Adds the products with `other`, word by word.
+    fn add_products(self, other: Self, products: &mut Self::Products);
+
+    /// Returns the sum of the products.
+    fn sum(products: Self::Products) -> Self;
+
     /// Returns the bits that both have.
     fn and(self, other: Self) -> Self;
+
+    /// Returns the bits that one of both has.
+    fn xor(self, other: Self) -> Self;
 
     /// Returns the words without their lowest bits.
     fn shift_right(self, bits: u32) -> Self;
@@ -87,6 +105,26 @@ pub(crate) fn run(backend: Backend, kernel: impl Kernel) {
 }
 
 impl Vector for Words {
+    /// The products are added as they are.
+    type Products = Self;
+
+    const PRODUCTS: usize = 16;
+
+    #[inline(always)]
+    fn products(self) -> Self {
+        self.splat(0)
+    }
+
+    #[inline(always)]
+    fn add_products(self, other: Self, products: &mut Self) {
+        *products = products.add(self.mul(other));
+    }
+
+    #[inline(always)]
+    fn sum(products: Self) -> Self {
+        products
+    }
+
     #[inline(always)]
     fn load(self, words: &Words) -> Self {
         *words
@@ -143,6 +181,14 @@ impl Vector for Words {
     }
 
     #[inline(always)]
+    fn xor(mut self, other: Self) -> Self {
+        for (word, other) in self.iter_mut().zip(other) {
+            *word ^= other;
+        }
+        self
+    }
+
+    #[inline(always)]
     fn shift_right(mut self, bits: u32) -> Self {
         for word in &mut self {
             *word >>= bits;
@@ -155,10 +201,10 @@ impl Vector for Words {
 mod avx2 {
     use super::{Vector, Words};
     use std::arch::x86_64::{
-        __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_loadu_si256, _mm256_mul_epu32,
-        _mm256_mullo_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi32,
-        _mm256_slli_epi64, _mm256_srli_epi64, _mm256_srlv_epi64, _mm256_storeu_si256,
-        _mm256_sub_epi64,
+        __m256i, _mm256_add_epi32, _mm256_add_epi64, _mm256_and_si256, _mm256_loadu_si256,
+        _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_set1_epi64x, _mm256_setzero_si256,
+        _mm256_shuffle_epi32, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_srlv_epi64,
+        _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256,
     };
 
     /// Eight words in two registers. It exists only where the machine has AVX2.
@@ -183,6 +229,40 @@ mod avx2 {
     }
 
     impl Vector for Vector256 {
+        /// AVX2 multiplies halves of words alone. So there are the products of the low halves, and
+        /// those of a low half and a high one, which count from bit 32 on: of these only the lower
+        /// halves of the sums count, and so they are added as halves.
+        type Products = [Self; 2];
+
+        const PRODUCTS: usize = 3;
+
+        #[inline(always)]
+        fn products(self) -> [Self; 2] {
+            [self.splat(0); 2]
+        }
+
+        #[inline(always)]
+        fn add_products(self, other: Self, [low, crossed]: &mut [Self; 2]) {
+            *low = low.add(self.mul_low(other));
+            // SAFETY: `self` exists.
+            let products = self.each(other, |x, y| unsafe {
+                _mm256_mullo_epi32(x, _mm256_shuffle_epi32::<0b10_11_00_01>(y))
+            });
+            // SAFETY: as above.
+            *crossed = crossed.each(products, |x, y| unsafe { _mm256_add_epi32(x, y) });
+        }
+
+        #[inline(always)]
+        fn sum([low, crossed]: [Self; 2]) -> Self {
+            // SAFETY: `low` exists.
+            low.each(crossed, |low, crossed| unsafe {
+                let added = _mm256_add_epi32(crossed, _mm256_slli_epi64::<32>(crossed));
+                // The upper halves are the sums; the lower ones are dropped.
+                let high = _mm256_slli_epi64::<32>(_mm256_srli_epi64::<32>(added));
+                _mm256_add_epi64(low, high)
+            })
+        }
+
         #[inline(always)]
         fn load(self, words: &Words) -> Self {
             let at = words.as_ptr();
@@ -223,18 +303,11 @@ mod avx2 {
             self.each(other, |x, y| unsafe { _mm256_sub_epi64(x, y) })
         }
 
-        /// AVX2 multiplies halves of words alone: the low ones to whole products, and the others,
-        /// which count from bit 32 on, to halves.
         #[inline(always)]
         fn mul(self, other: Self) -> Self {
-            // SAFETY: `self` exists.
-            self.each(other, |x, y| unsafe {
-                let crossed = _mm256_mullo_epi32(x, _mm256_shuffle_epi32::<0b10_11_00_01>(y));
-                let added = _mm256_add_epi64(crossed, _mm256_slli_epi64::<32>(crossed));
-                // The upper halves are the sums; the lower ones are dropped.
-                let high = _mm256_slli_epi64::<32>(_mm256_srli_epi64::<32>(added));
-                _mm256_add_epi64(_mm256_mul_epu32(x, y), high)
-            })
+            let mut products = self.products();
+            self.add_products(other, &mut products);
+            Self::sum(products)
         }
 
         #[inline(always)]
@@ -247,6 +320,12 @@ mod avx2 {
         fn and(self, other: Self) -> Self {
             // SAFETY: `self` exists.
             self.each(other, |x, y| unsafe { _mm256_and_si256(x, y) })
+        }
+
+        #[inline(always)]
+        fn xor(self, other: Self) -> Self {
+            // SAFETY: `self` exists.
+            self.each(other, |x, y| unsafe { _mm256_xor_si256(x, y) })
         }
 
         #[inline(always)]
@@ -270,7 +349,7 @@ mod avx512 {
     use std::arch::x86_64::{
         __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512, _mm512_mul_epu32,
         _mm512_mullo_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srlv_epi64,
-        _mm512_storeu_si512, _mm512_sub_epi64,
+        _mm512_storeu_si512, _mm512_sub_epi64, _mm512_xor_si512,
     };
 
     /// Eight words in a register. It exists only where the machine has AVX-512 F and DQ.
@@ -290,6 +369,26 @@ mod avx512 {
     }
 
     impl Vector for Vector512 {
+        /// The products are added as they are.
+        type Products = Self;
+
+        const PRODUCTS: usize = 16;
+
+        #[inline(always)]
+        fn products(self) -> Self {
+            self.splat(0)
+        }
+
+        #[inline(always)]
+        fn add_products(self, other: Self, products: &mut Self) {
+            *products = products.add(self.mul(other));
+        }
+
+        #[inline(always)]
+        fn sum(products: Self) -> Self {
+            products
+        }
+
         #[inline(always)]
         fn load(self, words: &Words) -> Self {
             // SAFETY: `self` exists, and there are eight words.
@@ -336,6 +435,12 @@ mod avx512 {
         fn and(self, other: Self) -> Self {
             // SAFETY: `self` exists.
             unsafe { Self(_mm512_and_si512(self.0, other.0)) }
+        }
+
+        #[inline(always)]
+        fn xor(self, other: Self) -> Self {
+            // SAFETY: `self` exists.
+            unsafe { Self(_mm512_xor_si512(self.0, other.0)) }
         }
 
         #[inline(always)]

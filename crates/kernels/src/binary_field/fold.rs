@@ -13,6 +13,7 @@ use super::{CHUNKS, ROWS, whole};
 use crate::dispatch::Backend;
 use crate::planes::{MATRICES, Matrices, bit_transpose};
 use crate::square::{SQUARE, transpose};
+use crate::vector::{self, Kernel, Line, Vector};
 
 /// Words of a row whose subsets share a table.
 const SUBSET: usize = 4;
@@ -63,10 +64,19 @@ impl Folder {
 /// Writes the elements of all rows. The caller checked that the processor has the backend.
 fn fold_block(backend: Backend, out: &mut [u64], words: &[u64], entries: &Entries) {
     for (out, rows) in out.chunks_mut(64 * ROWS).zip(words.chunks(CHUNKS * ROWS)) {
-        let mut matrices = [0; 64 * MATRICES];
+        let mut words = [[0; ROWS]; CHUNKS];
         backend.call(
             #[inline(always)]
-            || add(&mut matrices, &load(rows), entries),
+            || words = load(rows),
+        );
+        let mut matrices = [0; 64 * MATRICES];
+        vector::run(
+            backend,
+            Planes {
+                matrices: &mut matrices,
+                words: &words,
+                entries,
+            },
         );
         bit_transpose::transpose(backend, &mut matrices);
         backend.call(
@@ -106,28 +116,36 @@ fn line(words: &[u64], start: usize) -> [u64; SQUARE] {
 }
 
 /// Computes the planes of eight rows. Row j of the matrices is plane j.
-#[inline(always)]
-fn add(matrices: &mut Matrices, words: &[Lanes; CHUNKS], entries: &Entries) {
-    let mut tables = [[[0; ROWS]; 1 << SUBSET]; TABLES];
-    for (table, words) in tables.iter_mut().zip(words.chunks_exact(SUBSET)) {
-        for (i, words) in words.iter().enumerate() {
-            let (without, with) = table.split_at_mut(1 << i);
-            for (with, without) in with.iter_mut().zip(without) {
-                for lane in 0..ROWS {
-                    with[lane] = without[lane] ^ words[lane];
+struct Planes<'a> {
+    matrices: &'a mut Matrices,
+    words: &'a [Lanes; CHUNKS],
+    entries: &'a Entries,
+}
+
+impl Kernel for Planes<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        let mut tables = [[Line::ZERO; 1 << SUBSET]; TABLES];
+        for (table, words) in tables.iter_mut().zip(self.words.chunks_exact(SUBSET)) {
+            let mut vectors = [zero; 1 << SUBSET];
+            for (i, words) in words.iter().enumerate() {
+                let words = zero.load(words);
+                for without in 0..1 << i {
+                    vectors[1 << i | without] = vectors[without].xor(words);
                 }
             }
-        }
-    }
-    for (planes, entries) in matrices.chunks_exact_mut(ROWS).zip(entries) {
-        let mut sum = [0; ROWS];
-        for (table, entry) in tables.iter().zip(entries) {
-            let words = &table[usize::from(*entry) % (1 << SUBSET)];
-            for lane in 0..ROWS {
-                sum[lane] ^= words[lane];
+            for (line, vector) in table.iter_mut().zip(vectors) {
+                vector.store(&mut line.0);
             }
         }
-        planes.copy_from_slice(&sum);
+        for (plane, entries) in self.matrices.chunks_exact_mut(ROWS).zip(self.entries) {
+            let mut sum = zero;
+            for (table, entry) in tables.iter().zip(entries) {
+                let words = &table[usize::from(*entry) % (1 << SUBSET)];
+                sum = sum.xor(zero.load(&words.0));
+            }
+            sum.store(plane.first_chunk_mut().expect("eight words"));
+        }
     }
 }
 

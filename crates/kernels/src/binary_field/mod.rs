@@ -289,17 +289,21 @@ fn add_folded_with(
 
 /// Multiplies element p of each row of [`LANES`] elements by X^p and the row's weight.
 fn weigh(engine: Engine, elements: &mut [u64], weights: &[u64]) {
-    #[cfg(avx512)]
-    if let Engine::Clmul512(engine) = engine {
-        return engine.weigh(elements, weights);
+    match engine {
+        Engine::Portable => weigh_one_by_one(elements, weights),
+        #[cfg(target_arch = "x86_64")]
+        Engine::Clmul(engine) => engine.weigh(elements, weights),
+        #[cfg(avx512)]
+        Engine::Clmul512(engine) => engine.weigh(elements, weights),
     }
+}
+
+fn weigh_one_by_one(elements: &mut [u64], weights: &[u64]) {
     for (row, weight) in elements.chunks_exact_mut(LANES).zip(weights) {
-        let mut shifted = [0; LANES];
-        for (place, (shifted, element)) in shifted.iter_mut().zip(&mut *row).enumerate() {
-            *shifted = reduce(u128::from(*element) << place);
-            *element = 0;
+        for (place, element) in row.iter_mut().enumerate() {
+            let shifted = reduce(u128::from(*element) << place);
+            *element = reduce(portable::product(shifted, *weight));
         }
-        engine.add_scaled(row, &shifted, *weight);
     }
 }
 

@@ -202,6 +202,18 @@ fn add_product<V: Vector>(
     left: &[Line; PIECE],
     right: [V; PIECE],
 ) {
+    if V::PRODUCTS < PRODUCT {
+        // The registers do not hold all sums, so they take one after the other.
+        for (at, sum) in sums.iter_mut().enumerate() {
+            let mut products = zero.products();
+            for i in (at + 1).saturating_sub(PIECE)..PIECE.min(at + 1) {
+                let left = zero.load(&left[i].0);
+                left.add_products(right[at - i], &mut products);
+            }
+            zero.load(&sum.0).add(V::sum(products)).store(&mut sum.0);
+        }
+        return;
+    }
     let mut product = [zero; PRODUCT];
     for (product, sum) in product.iter_mut().zip(&*sums) {
         *product = zero.load(&sum.0);
@@ -221,13 +233,37 @@ fn add_product<V: Vector>(
 /// is a challenge, which whoever computes may know.
 #[inline(always)]
 pub(super) fn multiply_by_bits<V: Vector>(zero: V, block: &mut Block, bits: u64) {
+    /// The coefficients whose sums are in registers at a time.
+    const TOGETHER: usize = 4;
+    /// The zeros before and after the block's coefficients.
+    const EDGE: usize = TOGETHER - 1;
+    let mut padded = [Line::ZERO; DEGREE + 2 * EDGE];
+    for (line, words) in padded[EDGE..].iter_mut().zip(&block.0) {
+        line.0 = *words;
+    }
     let mut wide = [zero; 2 * DEGREE];
-    for shift in (0..DEGREE).filter(|shift| bits >> shift & 1 == 1) {
-        for (sum, words) in wide[shift..].iter_mut().zip(&block.0) {
-            *sum = sum.add(zero.load(words));
+    for (at, sums) in wide.chunks_exact_mut(TOGETHER).enumerate() {
+        let at = at * TOGETHER;
+        // The shifts that bring coefficients of the block to these places.
+        let mut shifts =
+            bits & low_bits(at + TOGETHER) & !low_bits((at + 1).saturating_sub(DEGREE));
+        let mut vectors = [zero; TOGETHER];
+        while shifts != 0 {
+            let from = at + EDGE - shifts.trailing_zeros() as usize;
+            for (vector, line) in vectors.iter_mut().zip(&padded[from..from + TOGETHER]) {
+                *vector = vector.add(zero.load(&line.0));
+            }
+            shifts &= shifts - 1;
         }
+        sums.copy_from_slice(&vectors);
     }
     reduce(wide, block);
+}
+
+/// Returns the lowest `count` bits of the exceptional set's members.
+#[inline(always)]
+fn low_bits(count: usize) -> u64 {
+    (1 << count.min(DEGREE)) - 1
 }
 
 /// Replaces the powers of X from 48 on. The highest goes first, since it may add to those below.

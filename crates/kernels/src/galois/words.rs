@@ -202,23 +202,13 @@ struct AddFolded<'a> {
 impl Kernel for AddFolded<'_> {
     #[inline(always)]
     fn run<V: Vector>(self, zero: V) {
-        /// The number of exponents whose sums are in registers at a time.
-        const SIDE_BY_SIDE: usize = 12;
         let mut folded = Block::ZERO;
         let rows = self.words.chunks_exact(ROW).zip(self.sums);
         for (at, (row, sum)) in rows.enumerate() {
-            let points = self.point.chunks_exact(SIDE_BY_SIDE);
-            for (sums, points) in folded.0.chunks_exact_mut(SIDE_BY_SIDE).zip(points) {
-                let mut vectors = [zero; SIDE_BY_SIDE];
-                for chunk in 0..CHUNKS {
-                    let words = zero.load(lanes(row, chunk));
-                    for (vector, point) in vectors.iter_mut().zip(points) {
-                        *vector = vector.add(words.mul(zero.splat(point[chunk])));
-                    }
-                }
-                for (sum, vector) in sums.iter_mut().zip(vectors) {
-                    vector.store(sum);
-                }
+            if V::PRODUCTS < 12 {
+                fold_row::<V, 3>(zero, row, self.point, &mut folded);
+            } else {
+                fold_row::<V, 12>(zero, row, self.point, &mut folded);
             }
             if let Some(weights) = self.weights {
                 multiply_by_bits(zero, &mut folded, weights[at]);
@@ -226,6 +216,29 @@ impl Kernel for AddFolded<'_> {
             for (sum, words) in sum.0.iter_mut().zip(&folded.0) {
                 zero.load(sum).add(zero.load(words)).store(sum);
             }
+        }
+    }
+}
+
+/// Computes the value of a row's polynomial at a point, for `N` exponents at a time.
+#[inline(always)]
+fn fold_row<V: Vector, const N: usize>(
+    zero: V,
+    row: &[u64],
+    point: &[[u64; CHUNKS]; DEGREE],
+    folded: &mut Block,
+) {
+    const { assert!(DEGREE % N == 0, "all exponents") }
+    for (folded, point) in folded.0.chunks_exact_mut(N).zip(point.chunks_exact(N)) {
+        let mut sums = [zero.products(); N];
+        for chunk in 0..CHUNKS {
+            let words = zero.load(lanes(row, chunk));
+            for (sum, point) in sums.iter_mut().zip(point) {
+                words.add_products(zero.splat(point[chunk]), sum);
+            }
+        }
+        for (folded, sum) in folded.iter_mut().zip(sums) {
+            V::sum(sum).store(folded);
         }
     }
 }

@@ -262,8 +262,14 @@ fn verifications_among_fibers_begin_alike() {
             .collect();
         assert!(results[1..].iter().all(|result| *result == results[0]));
         for found in &found {
-            let steps: Vec<&str> = found.heard.iter().map(|message| &message.step[..]).collect();
-            let begun = steps.iter().position(|step| step.starts_with("side by side"));
+            let steps: Vec<&str> = found
+                .heard
+                .iter()
+                .map(|message| &message.step[..])
+                .collect();
+            let begun = steps
+                .iter()
+                .position(|step| step.starts_with("side by side"));
             let last = steps.iter().rposition(|step| step.starts_with("mul"));
             let among = &steps[begun.unwrap_or(0)..last.expect("products")];
             assert_eq!(among.contains(&"verify"), !notes, "{steps:?}");
