@@ -2,8 +2,10 @@
 falsifies is found by the other servers, or by the clients. crates/mpc/tests/malicious tests each
 message."""
 
+import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import tacit
 from tacit import fixed
 from tacit.errors import CheatingError, PeerError, RefusedError
 from tacit.federated import Client, SubmissionWarning, validation
+from tacit.federated.aggregators import Quotient
 from tacit.federated.rounds.round_state import Held, Step
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Reveal, Round
@@ -145,8 +148,30 @@ class Adds(Step):
         liar, component = self._place
         if tacit.session().party == liar:
             combined: Any = held.combined
-            combined.numerator._parts[component].add_(1 << 30)
+            secret = combined.numerator if isinstance(combined, Quotient) else combined
+            secret._parts[component].add_(1 << 30)
         return held
+
+
+@dataclass(frozen=True)
+class Falsified:
+    """The rounds of servers of which one falsifies a component before the result is revealed."""
+
+    liar: int
+    component: int
+
+    def __call__(self, settings: Settings, account: Any = None, clients: int = 1) -> Round:
+        usual = Round.of(settings, account, clients)
+        at = next(at for at, step in enumerate(usual.steps) if isinstance(step, Reveal))
+        falsifies = Adds(self.liar, self.component)
+        steps = (*usual.steps[:at], falsifies, *usual.steps[at:])
+        return Round(steps, usual.unit, usual.word_bits)
+
+
+def blamed(server: int) -> str:
+    """Returns how a server's error about another one begins."""
+    others = " or ".join(f"server {other}" for other in range(3) if other != server)
+    return f"{others} cheated in "
 
 
 @pytest.mark.parametrize("component", range(2))
@@ -155,21 +180,45 @@ def test_a_server_that_computes_with_another_share_is_found_by_all(
     liar: int, component: int, tmp_path: Path
 ) -> None:
     config = written(tmp_path, CLIENTS, rules=PROTOCOL + MEAN)
-
-    def rounds(settings: Settings, account: Any = None, clients: int = 1) -> Round:
-        usual = Round.of(settings, account, clients)
-        at = next(at for at, step in enumerate(usual.steps) if isinstance(step, Reveal))
-        steps = (*usual.steps[:at], Adds(liar, component), *usual.steps[at:])
-        return Round(steps, usual.unit, usual.word_bits)
-
+    rounds = Falsified(liar, component)
     servers = Servers(config, lambda server: server.round(START), rounds=rounds)
     found = together(lambda number: learn(config, number))
     for server, error in enumerate(servers.failed()):
         if server != liar:
             assert isinstance(error, CheatingError), error
-            others = " or ".join(f"server {other}" for other in range(3) if other != server)
-            assert str(error).startswith(f"{others} cheated in ")
+            assert str(error).startswith(blamed(server))
     # No client takes a result.
+    assert all(isinstance(each, RefusedError) for each in found), found
+
+
+def serve(config: Path, number: int, liar: int | None) -> torch.Tensor | str:
+    """Is a server's process. Returns the new model, or the words of the error about cheating."""
+    rounds = Round.of if liar is None else Falsified(liar, 0)
+    try:
+        with Server.open(config, number, threads=1, rounds=rounds) as server:
+            return server.round(START).model
+    except CheatingError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("liar", [None, 2])
+@pytest.mark.parametrize("rules", [MEAN, 'norm = 4.0\naggregator = "fltrust"\nroot = 0\n'])
+def test_servers_in_processes(rules: str, liar: int | None, tmp_path: Path) -> None:
+    config = written(tmp_path, CLIENTS, rules=PROTOCOL + rules)
+    # Processes that begin without this one's threads, and with what it takes long to import.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tacit.federated.service.server"])
+    with ProcessPoolExecutor(3, context) as processes:
+        servers = [processes.submit(serve, config, number, liar) for number in range(3)]
+        found = together(lambda number: learn(config, number))
+        told = [server.result(LONG) for server in servers]
+    if liar is None:
+        assert all(torch.equal(model, told[0]) for model in told)
+        assert all(torch.equal(model, told[0]) for (model,) in found)
+        return
+    for server in {0, 1, 2} - {liar}:
+        assert isinstance(told[server], str), "a result was accepted"
+        assert told[server].startswith(blamed(server))
     assert all(isinstance(each, RefusedError) for each in found), found
 
 
