@@ -310,6 +310,57 @@ impl Experiment {
         Runs { seen, view, shape }
     }
 
+    /// Returns the number and the bits of each message that a coalition sends.
+    pub fn sent_by(&self, coalition: Holders) -> Vec<(usize, u32)> {
+        let mut tape = Recorded::default();
+        let mut world = World::new(self.word, self.span, &mut tape);
+        (self.protocol)(&mut world, &self.inputs.zeros());
+        let sent = world.events.iter().filter_map(|event| {
+            let [from, ..] = event.sent?;
+            Some((from, event.value.width()))
+        });
+        let sent = sent
+            .enumerate()
+            .filter(|(_, (from, _))| coalition >> from & 1 == 1);
+        sent.map(|(at, (_, width))| (at, width)).collect()
+    }
+
+    /// Compares the views of a coalition that adds these numbers to its messages, between all
+    /// inputs on which its shares agree. What the other parties output is not looked at.
+    pub fn check_views(
+        &self,
+        coalition: Holders,
+        added: &[(usize, u64)],
+        mutation: Mutation,
+    ) -> Result<(), Failure> {
+        for (words, inputs) in self.inputs.all(coalition) {
+            let words = &words;
+            let chosen = self.chooses_coins.then_some(Chosen { coalition, words });
+            let mut simulator = HashMap::new();
+            for inputs in inputs {
+                let mut views = Vec::new();
+                let (mut run, mut bits) = (0, 0);
+                while run >> bits == 0 {
+                    let mut tape = Enumeration::new(run, mutation, chosen);
+                    let mut world = World::new(self.word, self.span, &mut tape);
+                    added.clone_into(&mut world.added);
+                    (self.protocol)(&mut world, &inputs);
+                    let events = world.events.iter().map(|event| event.value);
+                    views.push(pack(0, events.filter(seen_by(coalition))).0);
+                    bits = tape.used;
+                    run += 1;
+                }
+                views.sort_unstable();
+                let views = count(views.into_iter());
+                let (own, _) = pack(0, inputs.iter().copied().filter(seen_by(coalition)));
+                if *simulator.entry(own).or_insert_with(|| views.clone()) != views {
+                    return Err(Failure::View(coalition));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Compares protocol and functionality. Returns how many runs were examined.
     pub fn check(&self, coalition: Holders, mutation: Mutation) -> Result<usize, Failure> {
         let mut examined = 0;

@@ -12,6 +12,7 @@
 //! - it finds a difference for every mutation: a mask that is dropped, biased or used twice, a bit
 //!   that is sent without one, a step of truncation done wrongly ([`mutations`] names the few that
 //!   are harmless, and why);
+//! - a party that adds to its messages sees nothing more ([`cheating`]);
 //! - the model matches the shipped code: with words of 64 bits and the streams that the parties
 //!   use, every message and every output is the same, bit for bit ([`shipped`]).
 //!
@@ -24,6 +25,7 @@
 //! has its own tests), or about chains that are not listed.
 
 mod additive;
+mod cheating;
 mod check;
 mod enumeration;
 mod ideal;

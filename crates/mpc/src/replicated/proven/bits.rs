@@ -61,10 +61,12 @@ impl Layout {
 
     /// Returns the planes of the lower or of the higher positions of all pairs.
     pub fn of_pairs(&self, planes: &[u64], higher: usize, stride: usize) -> Vec<u64> {
-        let plane = |pair: usize| {
-            &planes[(self.below + self.single + 2 * pair + higher) * stride..][..stride]
-        };
-        (0..self.pairs).flat_map(plane).copied().collect()
+        let first = self.below + self.single + higher;
+        let mut of_pairs = Vec::with_capacity(self.pairs * stride);
+        for pair in 0..self.pairs {
+            of_pairs.extend_from_slice(&planes[(first + 2 * pair) * stride..][..stride]);
+        }
+        of_pairs
     }
 }
 

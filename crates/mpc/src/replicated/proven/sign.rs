@@ -382,15 +382,16 @@ impl Replicated {
             Group::Binary.add(&mut sum, &known[role][3]);
             sum
         };
+        let [of_1, of_2] = [1, 2].map(both);
         for (role, at, planes) in [
-            (0, 0, known[0][0].clone()),
-            (0, 1, known[0][1].clone()),
-            (1, 0, known[1][1].clone()),
-            (1, 1, both(1)),
-            (2, 0, both(2)),
-            (2, 1, known[2][0].clone()),
+            (0, 0, &known[0][0]),
+            (0, 1, &known[0][1]),
+            (1, 0, &known[1][1]),
+            (1, 1, &of_1),
+            (2, 0, &of_2),
+            (2, 1, &known[2][0]),
         ] {
-            place(&mut parts[at], &planes, n, &ranges[role], outputs);
+            place(&mut parts[at], planes, n, &ranges[role], outputs);
         }
         let roles = self.roles_by_run();
         if let Some(verifying) = &mut self.0.verifying {

@@ -126,6 +126,8 @@ pub struct World<'t> {
     pub corrected: Option<usize>,
     /// The message with this number shows this bit instead of its lowest.
     pub bare: Option<(usize, u64)>,
+    /// What is added to messages, by their numbers.
+    pub added: Vec<(usize, u64)>,
     pub events: Vec<Event>,
     pub outputs: Vec<Value>,
     messages: usize,
@@ -142,6 +144,7 @@ impl<'t> World<'t> {
             wrong: None,
             corrected: None,
             bare: None,
+            added: Vec::new(),
             events: Vec::with_capacity(48),
             outputs: Vec::with_capacity(16),
             messages: 0,
@@ -218,6 +221,9 @@ impl<'t> World<'t> {
                 value.is_known_to(from),
                 "party {from} sends a value that it does not know"
             );
+            for (_, added) in self.added.iter().filter(|(at, _)| *at == self.messages) {
+                *value = *value + Value::public(*added, value.width());
+            }
             let mut seen = *value;
             if let Some((_, bit)) = self.bare.filter(|(at, _)| *at == self.messages) {
                 seen = Value::new(seen.bits() & !1 | bit, seen.width(), 0);
