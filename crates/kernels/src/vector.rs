@@ -47,20 +47,8 @@ pub(crate) trait Vector: Copy {
     /// Returns the products of the low halves, word by word.
     fn mul_low(self, other: Self) -> Self;
 
-    /// A sum of products. It may be in parts, which only the end result puts together.
-    type Products: Copy;
-
-    /// The number of such sums that the registers have room for.
-    const PRODUCTS: usize;
-
-    /// Returns an empty sum of products.
-    fn products(self) -> Self::Products;
-
-    /// Adds the products with `other`, word by word.
-    fn add_products(self, other: Self, products: &mut Self::Products);
-
-    /// Returns the sum of the products.
-    fn sum(products: Self::Products) -> Self;
+    /// What sums of products are kept as.
+    type Sum: ProductSum<Self>;
 
     /// Returns the bits that both have.
     fn and(self, other: Self) -> Self;
@@ -70,6 +58,41 @@ pub(crate) trait Vector: Copy {
 
     /// Returns the words without their lowest bits.
     fn shift_right(self, bits: u32) -> Self;
+}
+
+/// A sum of products of vectors, word by word. It may be in parts, which are put together once.
+pub(crate) trait ProductSum<V>: Copy {
+    /// The number of such sums that the registers have room for.
+    const IN_REGISTERS: usize;
+
+    /// Returns an empty sum, of vectors like this one.
+    fn empty(like: V) -> Self;
+
+    /// Adds the products of two vectors.
+    fn add_product(&mut self, x: V, y: V);
+
+    /// Returns the sum.
+    fn total(self) -> V;
+}
+
+/// The products are added as they are.
+impl<V: Vector> ProductSum<V> for V {
+    const IN_REGISTERS: usize = 16;
+
+    #[inline(always)]
+    fn empty(like: V) -> V {
+        like.splat(0)
+    }
+
+    #[inline(always)]
+    fn add_product(&mut self, x: V, y: V) {
+        *self = self.add(x.mul(y));
+    }
+
+    #[inline(always)]
+    fn total(self) -> V {
+        self
+    }
 }
 
 /// Work that is written for every type of vector.
@@ -105,25 +128,7 @@ pub(crate) fn run(backend: Backend, kernel: impl Kernel) {
 }
 
 impl Vector for Words {
-    /// The products are added as they are.
-    type Products = Self;
-
-    const PRODUCTS: usize = 16;
-
-    #[inline(always)]
-    fn products(self) -> Self {
-        self.splat(0)
-    }
-
-    #[inline(always)]
-    fn add_products(self, other: Self, products: &mut Self) {
-        *products = products.add(self.mul(other));
-    }
-
-    #[inline(always)]
-    fn sum(products: Self) -> Self {
-        products
-    }
+    type Sum = Self;
 
     #[inline(always)]
     fn load(self, words: &Words) -> Self {
@@ -199,7 +204,7 @@ impl Vector for Words {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Vector, Words};
+    use super::{ProductSum, Vector, Words};
     use std::arch::x86_64::{
         __m256i, _mm256_add_epi32, _mm256_add_epi64, _mm256_and_si256, _mm256_loadu_si256,
         _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_set1_epi64x, _mm256_setzero_si256,
@@ -228,24 +233,23 @@ mod avx2 {
         }
     }
 
-    impl Vector for Vector256 {
-        /// AVX2 multiplies halves of words alone. So there are the products of the low halves, and
-        /// those of a low half and a high one, which count from bit 32 on: of these only the lower
-        /// halves of the sums count, and so they are added as halves.
-        type Products = [Self; 2];
-
-        const PRODUCTS: usize = 3;
+    /// AVX2 multiplies halves of words alone. So there are the products of the low halves, and those
+    /// of a low half and a high one, which count from bit 32 on: of these only the lower halves of
+    /// the sums count, and so they are added as halves.
+    impl ProductSum<Vector256> for [Vector256; 2] {
+        const IN_REGISTERS: usize = 3;
 
         #[inline(always)]
-        fn products(self) -> [Self; 2] {
-            [self.splat(0); 2]
+        fn empty(like: Vector256) -> Self {
+            [like.splat(0); 2]
         }
 
         #[inline(always)]
-        fn add_products(self, other: Self, [low, crossed]: &mut [Self; 2]) {
-            *low = low.add(self.mul_low(other));
-            // SAFETY: `self` exists.
-            let products = self.each(other, |x, y| unsafe {
+        fn add_product(&mut self, x: Vector256, y: Vector256) {
+            let [low, crossed] = self;
+            *low = low.add(x.mul_low(y));
+            // SAFETY: `x` exists.
+            let products = x.each(y, |x, y| unsafe {
                 _mm256_mullo_epi32(x, _mm256_shuffle_epi32::<0b10_11_00_01>(y))
             });
             // SAFETY: as above.
@@ -253,7 +257,8 @@ mod avx2 {
         }
 
         #[inline(always)]
-        fn sum([low, crossed]: [Self; 2]) -> Self {
+        fn total(self) -> Vector256 {
+            let [low, crossed] = self;
             // SAFETY: `low` exists.
             low.each(crossed, |low, crossed| unsafe {
                 let added = _mm256_add_epi32(crossed, _mm256_slli_epi64::<32>(crossed));
@@ -262,6 +267,10 @@ mod avx2 {
                 _mm256_add_epi64(low, high)
             })
         }
+    }
+
+    impl Vector for Vector256 {
+        type Sum = [Self; 2];
 
         #[inline(always)]
         fn load(self, words: &Words) -> Self {
@@ -305,9 +314,9 @@ mod avx2 {
 
         #[inline(always)]
         fn mul(self, other: Self) -> Self {
-            let mut products = self.products();
-            self.add_products(other, &mut products);
-            Self::sum(products)
+            let mut sum = <Self as Vector>::Sum::empty(self);
+            sum.add_product(self, other);
+            sum.total()
         }
 
         #[inline(always)]
@@ -369,25 +378,7 @@ mod avx512 {
     }
 
     impl Vector for Vector512 {
-        /// The products are added as they are.
-        type Products = Self;
-
-        const PRODUCTS: usize = 16;
-
-        #[inline(always)]
-        fn products(self) -> Self {
-            self.splat(0)
-        }
-
-        #[inline(always)]
-        fn add_products(self, other: Self, products: &mut Self) {
-            *products = products.add(self.mul(other));
-        }
-
-        #[inline(always)]
-        fn sum(products: Self) -> Self {
-            products
-        }
+        type Sum = Self;
 
         #[inline(always)]
         fn load(self, words: &Words) -> Self {

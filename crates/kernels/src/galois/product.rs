@@ -8,7 +8,7 @@
 
 use super::{Block, DEGREE, Element, REDUCED};
 use crate::dispatch::{Backend, backend};
-use crate::vector::{self, Kernel, Line, Vector};
+use crate::vector::{self, Kernel, Line, ProductSum, Vector};
 
 /// The number of coefficients of a part.
 const PART: usize = DEGREE / 3;
@@ -202,15 +202,15 @@ fn add_product<V: Vector>(
     left: &[Line; PIECE],
     right: [V; PIECE],
 ) {
-    if V::PRODUCTS < PRODUCT {
+    if V::Sum::IN_REGISTERS < PRODUCT {
         // The registers do not hold all sums, so they take one after the other.
         for (at, sum) in sums.iter_mut().enumerate() {
-            let mut products = zero.products();
+            let mut products = V::Sum::empty(zero);
             for i in (at + 1).saturating_sub(PIECE)..PIECE.min(at + 1) {
                 let left = zero.load(&left[i].0);
-                left.add_products(right[at - i], &mut products);
+                products.add_product(left, right[at - i]);
             }
-            zero.load(&sum.0).add(V::sum(products)).store(&mut sum.0);
+            zero.load(&sum.0).add(products.total()).store(&mut sum.0);
         }
         return;
     }

@@ -17,7 +17,7 @@ use super::subsets::{AddSubsets, TOGETHER, subsets};
 use super::{Block, DEGREE, Element, LANES};
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
-use crate::vector::{self, Kernel, Line, Vector, Words};
+use crate::vector::{self, Kernel, Line, ProductSum, Vector, Words};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -202,13 +202,16 @@ struct AddFolded<'a> {
 impl Kernel for AddFolded<'_> {
     #[inline(always)]
     fn run<V: Vector>(self, zero: V) {
+        /// The numbers of exponents whose sums are in registers at a time, of which one has room.
+        const FEW: usize = 3;
+        const MANY: usize = 12;
         let mut folded = Block::ZERO;
         let rows = self.words.chunks_exact(ROW).zip(self.sums);
         for (at, (row, sum)) in rows.enumerate() {
-            if V::PRODUCTS < 12 {
-                fold_row::<V, 3>(zero, row, self.point, &mut folded);
+            if V::Sum::IN_REGISTERS < MANY {
+                fold_row::<V, FEW>(zero, row, self.point, &mut folded);
             } else {
-                fold_row::<V, 12>(zero, row, self.point, &mut folded);
+                fold_row::<V, MANY>(zero, row, self.point, &mut folded);
             }
             if let Some(weights) = self.weights {
                 multiply_by_bits(zero, &mut folded, weights[at]);
@@ -230,15 +233,15 @@ fn fold_row<V: Vector, const N: usize>(
 ) {
     const { assert!(DEGREE % N == 0, "all exponents") }
     for (folded, point) in folded.0.chunks_exact_mut(N).zip(point.chunks_exact(N)) {
-        let mut sums = [zero.products(); N];
+        let mut sums = [V::Sum::empty(zero); N];
         for chunk in 0..CHUNKS {
             let words = zero.load(lanes(row, chunk));
             for (sum, point) in sums.iter_mut().zip(point) {
-                words.add_products(zero.splat(point[chunk]), sum);
+                sum.add_product(words, zero.splat(point[chunk]));
             }
         }
         for (folded, sum) in folded.iter_mut().zip(sums) {
-            V::sum(sum).store(folded);
+            sum.total().store(folded);
         }
     }
 }
