@@ -11,47 +11,39 @@
 
 use crate::check::{Experiment, Failure, Program};
 use crate::enumeration::Mutation;
-use crate::model::replicated::{self as protocol, of_component};
+use crate::model::replicated as protocol;
 use crate::model::tree::Join;
-use crate::model::{Holders, Shared, Value, add};
-
-const ALL: [usize; 3] = [0, 1, 2];
-
-/// Each party alone.
-const PARTIES: [Holders; 3] = [1, 2, 4];
+use crate::model::{Holders, add};
+use crate::replicated::{self, ALL, COALITIONS, operand};
 
 /// The most bits of messages for which all combinations of numbers are added.
 const FEW: u32 = 6;
 
-fn operand(inputs: &[Value], at: usize) -> Shared<3> {
-    std::array::from_fn(|i| inputs[3 * at + i])
-}
-
-fn experiment(word: u32, operands: &[u32], protocol: Program) -> Experiment {
-    let components = ALL.map(of_component);
-    Experiment::new([word, 4], &components, operands, protocol, |_, _| {})
-}
-
-fn product_of_a_product() -> Experiment {
-    experiment(2, &[2, 2], |w, x| {
-        let (x, y) = (operand(x, 0), operand(x, 1));
-        let product = protocol::product(w, x, y);
-        protocol::product(w, product, x);
-    })
+/// Outputs are not looked at: the functionality gives nothing to anybody.
+fn experiment(operands: &[u32], protocol: Program) -> Experiment {
+    replicated::experiment([2, 4], operands, protocol, |_, _| {})
 }
 
 fn experiments() -> Vec<(&'static str, Experiment)> {
     vec![
         (
             "product",
-            experiment(2, &[2, 2], |w, x| {
+            experiment(&[2, 2], |w, x| {
                 protocol::product(w, operand(x, 0), operand(x, 1));
             }),
         ),
-        ("product of a product", product_of_a_product().choosing(4)),
+        (
+            "product of a product",
+            experiment(&[2, 2], |w, x| {
+                let (x, y) = (operand(x, 0), operand(x, 1));
+                let product = protocol::product(w, x, y);
+                protocol::product(w, product, x);
+            })
+            .choosing(4),
+        ),
         (
             "AND of an AND, and XOR",
-            experiment(2, &[1, 1], |w, x| {
+            experiment(&[1, 1], |w, x| {
                 let (x, y) = (operand(x, 0), operand(x, 1));
                 let both = protocol::product(w, x, y);
                 protocol::product(w, both, add(x, y));
@@ -59,7 +51,7 @@ fn experiments() -> Vec<(&'static str, Experiment)> {
         ),
         (
             "AND of joined ANDs",
-            experiment(2, &[1, 1, 1], |w, x| {
+            experiment(&[1, 1, 1], |w, x| {
                 let join = Join {
                     left: operand(x, 0),
                     rights: vec![operand(x, 1), operand(x, 2)],
@@ -72,9 +64,16 @@ fn experiments() -> Vec<(&'static str, Experiment)> {
     ]
 }
 
+/// Returns the number and the bits of each message that a party sends.
+fn sent_by(experiment: &Experiment, party: Holders) -> Vec<(usize, u32)> {
+    let messages = experiment.shape().messages.into_iter().enumerate();
+    let sent = messages.filter(|(_, message)| party >> message.from & 1 == 1);
+    sent.map(|(at, message)| (at, message.width)).collect()
+}
+
 /// Lists what a party may add to its messages.
 fn cheats(experiment: &Experiment, party: Holders) -> Vec<Vec<(usize, u64)>> {
-    let sent = experiment.sent_by(party);
+    let sent = sent_by(experiment, party);
     let bits: u32 = sent.iter().map(|(_, width)| width).sum();
     if bits > FEW {
         let of_one =
@@ -97,13 +96,14 @@ fn cheats(experiment: &Experiment, party: Holders) -> Vec<Vec<(usize, u64)>> {
 
 #[test]
 fn whatever_is_added_shows_nothing() {
-    for (name, experiment) in experiments() {
-        for party in PARTIES {
+    for (name, mut experiment) in experiments() {
+        for party in COALITIONS {
             let cheats = cheats(&experiment, party);
             assert!(cheats.len() > 1, "{name}: it sends something");
             for added in cheats {
-                let seen = experiment.check_views(party, &added, Mutation::None);
-                assert_eq!(seen, Ok(()), "{name}: {added:?}");
+                experiment.added = added;
+                let seen = experiment.check(party, Mutation::None);
+                assert!(seen.is_ok(), "{name}: {seen:?}, {:?}", experiment.added);
             }
         }
     }
@@ -112,19 +112,19 @@ fn whatever_is_added_shows_nothing() {
 /// A mask that is dropped is noticed, whatever is added.
 #[test]
 fn dropped_masks_are_noticed() {
-    for (name, experiment) in experiments() {
+    for (name, mut experiment) in experiments() {
         for (coin, (key, _)) in experiment.shape().coins.into_iter().enumerate() {
-            let strangers = PARTIES
+            let mut strangers = COALITIONS
                 .into_iter()
                 .filter(|party| key.holders() & party == 0);
             let noticed = |party: Holders| {
-                let mut cheats = cheats(&experiment, party).into_iter();
-                cheats.all(|added| {
-                    let dropped = Mutation::Dropped(coin);
-                    experiment.check_views(party, &added, dropped) == Err(Failure::View(party))
+                cheats(&experiment, party).into_iter().all(|added| {
+                    experiment.added = added;
+                    let seen = experiment.check(party, Mutation::Dropped(coin));
+                    seen == Err(Failure::View(party))
                 })
             };
-            assert!(strangers.clone().any(noticed), "{name}: mask {coin}");
+            assert!(strangers.any(noticed), "{name}: mask {coin}");
         }
     }
 }
@@ -133,7 +133,7 @@ fn dropped_masks_are_noticed() {
 /// it shows what the result does.
 #[test]
 fn an_opening_is_noticed() {
-    let opened = experiment(2, &[2, 2], |w, x| {
+    let mut opened = experiment(&[2, 2], |w, x| {
         let (x, y) = (operand(x, 0), operand(x, 1));
         let zero = [0, 1, 2].map(|i| y[i] - y[i]);
         let product = protocol::product(w, zero, y);
@@ -141,10 +141,11 @@ fn an_opening_is_noticed() {
         protocol::reveal(w, of_product, &ALL);
     })
     .choosing(4);
-    for party in PARTIES {
-        assert_eq!(opened.check_views(party, &[], Mutation::None), Ok(()));
-        let first = opened.sent_by(party)[0].0;
-        let seen = opened.check_views(party, &[(first, 1)], Mutation::None);
+    for party in COALITIONS {
+        opened.added.clear();
+        assert!(opened.check(party, Mutation::None).is_ok());
+        opened.added = vec![(sent_by(&opened, party)[0].0, 1)];
+        let seen = opened.check(party, Mutation::None);
         assert_eq!(seen, Err(Failure::View(party)));
     }
 }

@@ -47,6 +47,8 @@ pub struct Experiment {
     pub chooses_coins: bool,
     /// The party that a dealer corrects.
     pub corrected: usize,
+    /// What a party that cheats adds to its messages, by their numbers.
+    pub added: Vec<(usize, u64)>,
     pub protocol: Program,
     pub ideal: Program,
 }
@@ -72,6 +74,7 @@ impl Experiment {
             inputs,
             chooses_coins: false,
             corrected: 0,
+            added: Vec::new(),
             protocol,
             ideal,
         }
@@ -164,12 +167,20 @@ impl Tape for Recorded {
     }
 }
 
+/// A message of a run.
+pub struct Sent {
+    pub from: usize,
+    pub to: Holders,
+    /// Its bits.
+    pub width: u32,
+}
+
 /// The random values and the messages of a run.
 pub struct Shape {
     /// The stream and the bits of each random value.
     pub coins: Vec<(Key, u32)>,
-    /// The receivers of each message.
-    pub messages: Vec<Holders>,
+    /// The messages, in order.
+    pub messages: Vec<Sent>,
 }
 
 /// The results of all runs of a program for one assignment of inputs.
@@ -206,8 +217,12 @@ impl Experiment {
         let mut world = World::new(self.word, self.span, &mut tape);
         world.corrected = Some(self.corrected);
         (self.protocol)(&mut world, &self.inputs.zeros());
-        let sent = world.events.iter().filter(|event| event.sent.is_some());
-        let messages = sent.map(|event| event.value.known()).collect();
+        let sent = world.events.iter().filter_map(|event| {
+            let [from, ..] = event.sent?;
+            let (to, width) = (event.value.known(), event.value.width());
+            Some(Sent { from, to, width })
+        });
+        let messages = sent.collect();
         Shape {
             coins: tape.coins,
             messages,
@@ -291,6 +306,7 @@ impl Experiment {
             let mut world = World::new(self.word, self.span, &mut tape);
             world.corrected = Some(self.corrected);
             (world.wrong, world.bare) = (wrong, self.bare(inputs, run, mutation, chosen));
+            self.added.clone_into(&mut world.added);
             program(&mut world, inputs);
             let (outputs, _) = pack(0, world.outputs.iter().copied());
             let events = world.events.iter().map(|event| event.value);
@@ -308,57 +324,6 @@ impl Experiment {
         }
         seen.sort_unstable();
         Runs { seen, view, shape }
-    }
-
-    /// Returns the number and the bits of each message that a coalition sends.
-    pub fn sent_by(&self, coalition: Holders) -> Vec<(usize, u32)> {
-        let mut tape = Recorded::default();
-        let mut world = World::new(self.word, self.span, &mut tape);
-        (self.protocol)(&mut world, &self.inputs.zeros());
-        let sent = world.events.iter().filter_map(|event| {
-            let [from, ..] = event.sent?;
-            Some((from, event.value.width()))
-        });
-        let sent = sent
-            .enumerate()
-            .filter(|(_, (from, _))| coalition >> from & 1 == 1);
-        sent.map(|(at, (_, width))| (at, width)).collect()
-    }
-
-    /// Compares the views of a coalition that adds these numbers to its messages, between all
-    /// inputs on which its shares agree. What the other parties output is not looked at.
-    pub fn check_views(
-        &self,
-        coalition: Holders,
-        added: &[(usize, u64)],
-        mutation: Mutation,
-    ) -> Result<(), Failure> {
-        for (words, inputs) in self.inputs.all(coalition) {
-            let words = &words;
-            let chosen = self.chooses_coins.then_some(Chosen { coalition, words });
-            let mut simulator = HashMap::new();
-            for inputs in inputs {
-                let mut views = Vec::new();
-                let (mut run, mut bits) = (0, 0);
-                while run >> bits == 0 {
-                    let mut tape = Enumeration::new(run, mutation, chosen);
-                    let mut world = World::new(self.word, self.span, &mut tape);
-                    added.clone_into(&mut world.added);
-                    (self.protocol)(&mut world, &inputs);
-                    let events = world.events.iter().map(|event| event.value);
-                    views.push(pack(0, events.filter(seen_by(coalition))).0);
-                    bits = tape.used;
-                    run += 1;
-                }
-                views.sort_unstable();
-                let views = count(views.into_iter());
-                let (own, _) = pack(0, inputs.iter().copied().filter(seen_by(coalition)));
-                if *simulator.entry(own).or_insert_with(|| views.clone()) != views {
-                    return Err(Failure::View(coalition));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Compares protocol and functionality. Returns how many runs were examined.

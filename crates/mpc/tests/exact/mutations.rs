@@ -115,13 +115,13 @@ fn maskless(family: &Family) -> Vec<String> {
     for (name, experiment) in &family.experiments {
         let shape = experiment.shape();
         let revealed = name.starts_with("reveal");
-        for (message, to) in shape.messages.iter().enumerate().filter(|_| !revealed) {
+        for (message, sent) in shape.messages.iter().enumerate().filter(|_| !revealed) {
             let shows = |(coin, (key, _)): (usize, &(Key, u32))| {
                 let mutation = Mutation::Bare { message, coin };
                 // Coalitions that see the message and do not know its mask.
                 let sees = |coalition: &Holders| {
                     let is_fewer = || experiment.size(*coalition) <= MOST_AT_ONCE;
-                    coalition & to != 0 && coalition & key.holders() == 0 && is_fewer()
+                    coalition & sent.to != 0 && coalition & key.holders() == 0 && is_fewer()
                 };
                 let fails = |coalition: Holders| {
                     experiment.check(coalition, mutation) == Err(Failure::View(coalition))

@@ -225,8 +225,8 @@ fn records_of_any_size() {
 }
 
 /// All parties verify after the same operation of a fiber, although a comparison of public values
-/// that began before the fibers is complete on some links only: nothing goes from party 2 to party 0.
-/// What has public values of its own is verified when all fibers have ended.
+/// that began before the fibers is complete on some links only: nothing goes from party 2 to
+/// party 0. What has public values of its own is verified when all fibers have ended.
 #[test]
 fn verifications_among_fibers_begin_alike() {
     for notes in [false, true] {

@@ -29,8 +29,8 @@
 //! values that no other party has.
 
 use super::Channel;
-use crate::agreement::Agreement;
-use crate::error::{Difference, Error, Place, Result};
+use crate::agreement::{Agreement, TURNS};
+use crate::error::{Difference, Error, PeerFault, Place, Result};
 use crate::frame::{Frame, Kind};
 use crate::inbox::StepHash;
 use std::time::{Duration, Instant};
@@ -209,6 +209,33 @@ impl Channel {
             step: found.step,
             odd: found.odd.filter(|_| !self.relayed),
         }))
+    }
+
+    /// Finishes the comparison of public values with all parties, as part of a step that has begun.
+    ///
+    /// # Errors
+    /// As [`Channel::begin_opening`].
+    pub(super) fn finish_comparing(&mut self) -> Result<()> {
+        for turn in 0..TURNS {
+            for peer in 0..self.parties() {
+                if self.comparing(|agreement| agreement.owes(peer, turn)) {
+                    self.send(peer, Vec::new())?;
+                }
+            }
+            for peer in 0..self.parties() {
+                if self.comparing(|agreement| agreement.awaits(peer, turn)) {
+                    self.receive(peer, 0)?;
+                    if self.comparing(|agreement| agreement.awaits(peer, turn)) {
+                        return Err(self.accuse(peer, PeerFault::NoComparison));
+                    }
+                }
+            }
+        }
+        self.agree(true)
+    }
+
+    fn comparing(&self, question: impl Fn(&dyn Agreement) -> bool) -> bool {
+        self.agreement.as_deref().is_some_and(question)
     }
 
     /// Ends the mesh because programs differ.

@@ -5,7 +5,7 @@ mod ending;
 mod progress;
 mod suspension;
 
-use crate::agreement::{Agreement, TURNS};
+use crate::agreement::Agreement;
 use crate::error::{Error, PeerFault, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS, step_name};
 use crate::inbox::{Arrival, End};
@@ -202,26 +202,7 @@ impl Channel {
             return self.begin_opening_interleaved(name, parameters);
         }
         self.start(name, parameters, true);
-        for turn in 0..TURNS {
-            for peer in 0..self.parties() {
-                if self.comparing(|agreement| agreement.owes(peer, turn)) {
-                    self.send(peer, Vec::new())?;
-                }
-            }
-            for peer in 0..self.parties() {
-                if self.comparing(|agreement| agreement.awaits(peer, turn)) {
-                    self.receive(peer, 0)?;
-                    if self.comparing(|agreement| agreement.awaits(peer, turn)) {
-                        return Err(self.accuse(peer, PeerFault::NoComparison));
-                    }
-                }
-            }
-        }
-        self.agree(true)
-    }
-
-    fn comparing(&self, question: impl Fn(&dyn Agreement) -> bool) -> bool {
-        self.agreement.as_deref().is_some_and(question)
+        self.finish_comparing()
     }
 
     /// Gives the next number to a step that begins.

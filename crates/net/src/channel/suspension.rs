@@ -62,8 +62,8 @@ impl Channel {
     }
 
     /// Returns whether an opening may begin, if all public values were compared before steps were
-    /// interleaved: among interleaved steps, only if no other one was noted since. All parties of one
-    /// program find the same, which is not so of what remains to be compared on their links.
+    /// interleaved: among interleaved steps, only if no other one was noted since. All parties of
+    /// one program find the same, which is not so of what remains to be compared on their links.
     #[must_use]
     pub fn can_open(&self) -> bool {
         !self.noted_meanwhile

@@ -275,8 +275,8 @@ impl Seat {
 }
 
 impl Replicated {
-    /// Notes that an operation recorded its equations. Verifies what is recorded if it is much, unless
-    /// public values were noted among fibers, which are compared only afterwards.
+    /// Notes that an operation recorded its equations. Verifies what is recorded if it is much,
+    /// unless public values were noted among fibers, which are compared only afterwards.
     pub(in crate::replicated) fn recorded(&mut self) -> Result<()> {
         let party = &mut *self.0;
         let Some(verifying) = &mut party.verifying else {

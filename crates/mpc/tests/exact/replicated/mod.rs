@@ -9,7 +9,7 @@ use crate::model::{Holders, Shared, Slot, Value, World, add, holders, subtract};
 
 mod guarded;
 
-const ALL: [usize; 3] = [0, 1, 2];
+pub const ALL: [usize; 3] = [0, 1, 2];
 
 /// Each party alone.
 pub const COALITIONS: [Holders; 3] = [1, 2, 4];
@@ -23,7 +23,7 @@ fn everybody() -> Holders {
 }
 
 /// Returns operand `at`.
-fn operand(inputs: &[Value], at: usize) -> Shared<3> {
+pub fn operand(inputs: &[Value], at: usize) -> Shared<3> {
     std::array::from_fn(|i| inputs[3 * at + i])
 }
 
@@ -45,7 +45,12 @@ fn is_narrow(value: Value) -> bool {
     value.signed().abs() < 1 << (value.width() - 3)
 }
 
-fn experiment(scale: [u32; 2], operands: &[u32], protocol: Program, ideal: Program) -> Experiment {
+pub fn experiment(
+    scale: [u32; 2],
+    operands: &[u32],
+    protocol: Program,
+    ideal: Program,
+) -> Experiment {
     Experiment::new(scale, &components(), operands, protocol, ideal)
 }
 
