@@ -233,9 +233,9 @@ mod avx2 {
         }
     }
 
-    /// AVX2 multiplies halves of words alone. So there are the products of the low halves, and those
-    /// of a low half and a high one, which count from bit 32 on: of these only the lower halves of
-    /// the sums count, and so they are added as halves.
+    /// AVX2 multiplies halves of words alone. So there are the products of the low halves, and
+    /// those of a low half and a high one, which count from bit 32 on: of these only the lower
+    /// halves of the sums count, and so they are added as halves.
     impl ProductSum<Vector256> for [Vector256; 2] {
         const IN_REGISTERS: usize = 3;
 
