@@ -107,8 +107,8 @@ def test_demo(tmp_path: Path) -> None:
     [
         (2, None),
         (2, "he"),
-        (3, "dealer"),
         (5, "dealer"),
+        pytest.param(3, "dealer", marks=pytest.mark.long),
         pytest.param(8, "dealer", marks=pytest.mark.long),
     ],
 )
@@ -168,7 +168,12 @@ def test_bench(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parties", "source"), [(2, "ot"), (2, "he"), (2, "dealer"), (3, "dealer")]
+    ("parties", "source"),
+    [
+        (2, "ot"),
+        (3, "dealer"),
+        *(pytest.param(2, source, marks=pytest.mark.long) for source in ("he", "dealer")),
+    ],
 )
 def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) -> None:
     done = tacit(

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torchvision
@@ -194,12 +193,13 @@ def test_numbers_out_of_range_are_told_as_such() -> None:
 
 
 def test_lists_are_intersected() -> None:
-    a, b = np.array([2, 5, 9, 11, 40], np.uint64), np.array([5, 11, 12], np.uint64)
+    a, b = torch.tensor([2, 5, 9, 11, 40]), torch.tensor([5, 11, 12])
 
-    def work(_: int | None) -> Any:
-        party, program = tacit.session().party, tacit.riscv.load(PROGRAMS / "psi.elf")
-        secret = {"a": (0, a if party == 0 else None), "b": (1, b if party == 1 else None)}
+    def work(liar: int | None) -> Any:
+        program = tacit.riscv.load(PROGRAMS / "psi.elf")
+        secret = {"a": shared(a, liar, owner=0), "b": shared(b, None)}
         found = program.run(secret=secret, output={"common": "all"}).outputs["common"]
         return sorted(int(each) for each in found if each)
 
     assert launched(work) == [[5, 11]] * 3
+    check_that_all_stop(work, liar=2)

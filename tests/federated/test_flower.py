@@ -96,7 +96,7 @@ def same(found: ArrayRecord, reference: ArrayRecord) -> None:
             assert np.abs(one - start).max() > 0.01
 
 
-@pytest.mark.parametrize("result_to", ["all", "clients"])
+@pytest.mark.parametrize("result_to", [pytest.param("all", marks=pytest.mark.long), "clients"])
 def test_flowers_strategies_come_to_the_same(
     result_to: str, plain: Learned, tmp_path: Path
 ) -> None:

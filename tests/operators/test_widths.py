@@ -136,7 +136,9 @@ def grown(sample: harness.Sample, factor: float) -> harness.Sample:
     return replace(sample, input=grow_all(sample.input), args=args, kwargs=kwargs)
 
 
-@pytest.mark.parametrize(("width", "bits"), [(32, 14), (64, 22)])
+@pytest.mark.parametrize(
+    ("width", "bits"), [pytest.param(32, 14, marks=pytest.mark.long), (64, 22)]
+)
 def test_whatever_is_wrong_of_large_numbers_is_named(width: int, bits: int) -> None:
     """The magnitudes are near the limits of a width of 32 bits and of the full range."""
 

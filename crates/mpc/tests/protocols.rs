@@ -40,7 +40,9 @@ macro_rules! for_every_protocol {
         suite!(additive_3_dealer: $($tests)*);
         suite!(additive_5_dealer: $($tests)*);
         suite!(additive_2_ot: $($tests)*);
-        suite!(additive_2_he: $($tests)*);
+        mod in_full {
+            long_suite!(additive_2_he: $($tests)*);
+        }
         long_suite!(additive_3_ot: $($tests)*);
         long_suite!(additive_3_he: $($tests)*);
     };
@@ -62,6 +64,16 @@ for_every_protocol! {
     compositions::{declared_is_measured},
     dropping::{bounds, bounds_of_sums, the_bound_is_reached, never_dearer},
     fibers::{results, rounds_are_shared, kept, failures, owned, panics},
+}
+
+// Encryption takes the place of transfers for products of matrices alone.
+suite! {
+    additive_2_he:
+    inputs::{shares_and_reveals},
+    products::{integers, matrices, rows_by_themselves, convolutions},
+    affine::{sums, narrow_ends},
+    comparison::{zeros},
+    compositions::{declared_is_measured},
 }
 
 /// Tests for protocols that can guard comparisons.

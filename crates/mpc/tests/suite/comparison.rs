@@ -1,4 +1,4 @@
-use super::{SIZES, agreed, bit, values};
+use super::{SIZES, agreed, bit, many, values};
 use mpc::Recipient;
 use testkit::{Random, Shared, run, usual_parties};
 
@@ -44,8 +44,9 @@ pub fn signs_of_every_short_value(protocol: &str) {
 }
 
 pub fn signs_of_many(protocol: &str) {
-    check_signs(protocol, &Random::new(5).words(1_000_000), 64);
-    check_signs(protocol, &values(31, 1_000_000, 6), 32);
+    let n = many(protocol, 1_000_000);
+    check_signs(protocol, &Random::new(5).words(n), 64);
+    check_signs(protocol, &values(31, n, 6), 32);
 }
 
 pub fn zeros(protocol: &str) {

@@ -26,6 +26,17 @@ use testkit::Random;
 /// Sizes at the borders of words, packed words and rotated roles.
 pub const SIZES: [usize; 12] = [1, 2, 3, 63, 64, 65, 191, 192, 1535, 1536, 1537, 5000];
 
+/// Returns the number of random elements of a test: `n`, and a twentieth where every correlation
+/// takes oblivious transfers. The codes of both are the same behind their correlations.
+pub fn many(protocol: &str, n: usize) -> usize {
+    if takes_transfers(protocol) { n / 20 } else { n }
+}
+
+/// Returns whether a protocol makes its correlations by oblivious transfer.
+pub fn takes_transfers(protocol: &str) -> bool {
+    protocol.ends_with("_ot") || protocol.ends_with("_he")
+}
+
 /// Returns extreme values, then random ones over all magnitudes, with |x| < 2^bits.
 pub fn values(bits: u32, random: usize, seed: u64) -> Vec<u64> {
     let mut generator = Random::new(seed);

@@ -1,4 +1,4 @@
-use super::{SIZES, agreed, values};
+use super::{SIZES, agreed, many, values};
 use kernels::convolution::Convolution;
 use mpc::{Bilinear, Shift};
 use testkit::{Random, Shared, run, usual_parties};
@@ -18,7 +18,7 @@ fn in_the_clear(map: &Bilinear, x: &[u64], y: &[u64]) -> Vec<u64> {
 }
 
 pub fn integers(protocol: &str) {
-    for n in SIZES.into_iter().chain([1_000_000]) {
+    for n in SIZES.into_iter().chain([many(protocol, 1_000_000)]) {
         let mut random = Random::new(n as u64);
         let (x, y) = (random.words(n), random.words(n));
         let expected: Vec<u64> = x.iter().zip(&y).map(|(x, y)| x.wrapping_mul(*y)).collect();
@@ -40,7 +40,7 @@ pub fn matrices(protocol: &str) {
         (1, 1, 5000, 1),
         (3, 2, 2100, 3),
         (300, 1, 7, 2),
-        (1, 1, 700_001, 1),
+        (1, 1, many(protocol, 700_020) + 1, 1),
     ] {
         let map = Bilinear::Matrix { batch, m, k, n };
         let mut random = Random::new(7);
@@ -129,7 +129,7 @@ pub fn convolutions(protocol: &str) {
 /// Checks that x·y / 2^f is at most one unit off if |x·y| < 2^62.
 pub fn fixed_point(protocol: &str) {
     for f in [1, 16, 24, 32, 33, 40] {
-        let x = values(40, 200_000, u64::from(f));
+        let x = values(40, many(protocol, 200_000), u64::from(f));
         let y: Vec<u64> = {
             let mut random = Random::new(99);
             x.iter()
