@@ -55,6 +55,13 @@ impl Family {
         Self::new(all, replicated::COALITIONS)
     }
 
+    fn proven() -> Self {
+        Self {
+            experiments: vec![("truncate", replicated::proven::two_numbers())],
+            coalitions: replicated::COALITIONS.into(),
+        }
+    }
+
     fn two() -> Self {
         let all = [additive::experiments::<2>(), additive::chains::<2>()];
         Self::new(all, additive::coalitions::<2>())
@@ -159,6 +166,15 @@ const HARMLESS_IN_REPLICATED_SHARING: [&str; 13] = [
     "guarded sign: Reused { coin: 6, of: 1 }",
 ];
 
+/// All parties know κ. Of four bits truncated by one, the low carry is the lowest carry of G, and a1
+/// is β1 masked by ρ1: under one mask they are the same message twice.
+const HARMLESS_WITH_PROOFS: [&str; 4] = [
+    "truncate: Dropped(0)",
+    "truncate: Biased(0)",
+    "truncate: Reused { coin: 7, of: 6 }",
+    "truncate: Reused { coin: 12, of: 2 }",
+];
+
 /// The summands of role 0 that are zero; and a truncated value that is revealed to role 0, which
 /// knows all its masks.
 const MASKLESS_IN_REPLICATED_SHARING: [&str; 5] = [
@@ -201,6 +217,11 @@ fn every_mask_is_needed_in_replicated_sharing() {
 }
 
 #[test]
+fn every_mask_is_needed_in_truncations_with_proofs() {
+    assert_eq!(survivors(&Family::proven()), HARMLESS_WITH_PROOFS);
+}
+
+#[test]
 fn every_mask_is_needed_among_two() {
     assert_eq!(survivors(&Family::two()), HARMLESS_AMONG_TWO);
 }
@@ -216,6 +237,7 @@ fn every_message_is_masked() {
         maskless(&Family::replicated()),
         MASKLESS_IN_REPLICATED_SHARING
     );
+    assert_eq!(maskless(&Family::proven()), NONE);
     assert_eq!(maskless(&Family::two()), NONE);
     assert_eq!(maskless(&Family::three()), NONE);
 }

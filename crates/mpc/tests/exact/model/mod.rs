@@ -5,6 +5,7 @@
 pub mod additive;
 pub mod correlations;
 pub mod leaves;
+pub mod proven;
 pub mod replicated;
 pub mod tree;
 pub mod value;

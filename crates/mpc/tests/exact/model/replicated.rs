@@ -13,7 +13,7 @@ pub fn of_component(i: usize) -> u8 {
 }
 
 /// Takes a range of k01, of k12 and of k20.
-fn ranges(w: &mut World, extent: Extent) -> [Range; 3] {
+pub(super) fn ranges(w: &mut World, extent: Extent) -> [Range; 3] {
     [(0, 1), (1, 2), (2, 0)].map(|(i, j)| w.range(Key::pair(i, j), extent))
 }
 

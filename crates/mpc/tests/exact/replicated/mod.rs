@@ -8,6 +8,7 @@ use crate::model::tree::Join;
 use crate::model::{Holders, Shared, Slot, Value, World, add, holders, subtract};
 
 mod guarded;
+pub mod proven;
 
 pub const ALL: [usize; 3] = [0, 1, 2];
 

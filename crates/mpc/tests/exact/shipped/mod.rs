@@ -9,7 +9,7 @@ mod streams;
 
 use elements::Elements;
 use operations::{Model, OPERATIONS, Operation};
-use parties::{Ran, additive, replicated};
+use parties::{Ran, additive, proven, replicated};
 
 /// Runs an operation on n elements in all parties, and the model element by element. Returns
 /// whether outputs and whether messages are the same.
@@ -45,6 +45,23 @@ fn replicated_sharing_is_the_model() {
         if let Some(model) = model {
             is_same((name, operation, model), 128, replicated);
         }
+    }
+}
+
+/// What differs with proofs. Messages of a product alone are not rotated.
+#[test]
+fn proven_truncations_are_the_model() {
+    for (name, operation, model) in operations::proven_truncations() {
+        is_same((name, operation, model), 128, proven);
+        if name.starts_with("truncate ") {
+            is_same((name, operation, model), 1536, proven);
+        }
+    }
+    // Another number of bits, and the model without proofs.
+    let [(.., of_16), (_, by_40, _), _] = operations::proven_truncations();
+    let without: Model<3> = |w, on| vec![crate::model::replicated::truncate(w, on.x, 40).0];
+    for model in [of_16, without] {
+        assert_eq!(compare(by_40, model, 128, proven), [false; 2]);
     }
 }
 

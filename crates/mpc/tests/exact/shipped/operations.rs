@@ -2,6 +2,7 @@
 
 use super::elements::Operands;
 use crate::model::additive::{self, Masked};
+use crate::model::proven;
 use crate::model::replicated;
 use crate::model::tree::Join;
 use crate::model::{Shared, Slot, World};
@@ -316,6 +317,27 @@ pub const OPERATIONS: [Entry; 28] = [
         }
     ),
 ];
+
+/// Truncations whose messages are proven.
+pub fn proven_truncations() -> [(&'static str, Operation, Model<3>); 3] {
+    [
+        (
+            "truncate by 16",
+            |p, mine| truncate(p, mine, 16),
+            |w, on| vec![proven::truncate(w, on.x, 16).0],
+        ),
+        (
+            "truncate by 40",
+            |p, mine| truncate(p, mine, 40),
+            |w, on| vec![proven::truncate(w, on.x, 40).0],
+        ),
+        (
+            "product, truncated",
+            |p, mine| multiply(p, mine, Shift::new(16)),
+            |w, on| vec![proven::truncated_product(w, on.x, on.y, 16)],
+        ),
+    ]
+}
 
 /// Guarded ReLU, for replicated sharing, and for additive sharing among two and three.
 pub fn guarded_relu() -> (&'static str, Operation, Model<3>, Model<2>, Model<3>) {

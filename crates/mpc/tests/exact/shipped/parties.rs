@@ -8,7 +8,7 @@ use mpc::additive::Additive;
 use mpc::correlations::dealer::Dealer;
 use mpc::replicated::Replicated;
 use mpc::{Bits, Protocol};
-use net::Channel;
+use net::{Channel, Mesh};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use testkit::run_opened;
@@ -103,28 +103,37 @@ fn component(positions: &[Position], place: usize) -> Vec<Vec<u64>> {
 }
 
 pub fn replicated<const N: usize>(operation: Operation, elements: &Elements<N>) -> Ran<N> {
-    let results = run_opened(
-        3,
-        None,
-        |mesh| Replicated::new(mesh.channel(0)),
-        |p| {
-            let (me, after, before) = (p.party(), (p.party() + 1) % 3, (p.party() + 2) % 3);
-            let streams = p.streams();
-            let keys = [Key::pair(me, after), Key::pair(before, me), Key::Common];
-            streams
-                .into_iter()
-                .zip(keys)
-                .for_each(|(to, key)| *to = stream(key));
-            let received = record(p.channel());
-            let outputs = operation(p, &mine(elements, &[me, after]))?;
-            let lengths = p.streams().map(|stream| stream.reserved().to_vec());
-            Ok((
-                outputs,
-                taken(&received),
-                keys.into_iter().zip(lengths).collect::<Vec<_>>(),
-            ))
-        },
-    );
+    by_roles(operation, elements, |mesh| Replicated::new(mesh.channel(0)))
+}
+
+pub fn proven<const N: usize>(operation: Operation, elements: &Elements<N>) -> Ran<N> {
+    by_roles(operation, elements, |mesh| {
+        Replicated::malicious(mesh.channel(0))
+    })
+}
+
+fn by_roles<const N: usize>(
+    operation: Operation,
+    elements: &Elements<N>,
+    open: impl Fn(&Mesh) -> mpc::Result<Replicated> + Sync,
+) -> Ran<N> {
+    let results = run_opened(3, None, open, |p| {
+        let (me, after, before) = (p.party(), (p.party() + 1) % 3, (p.party() + 2) % 3);
+        let streams = p.streams();
+        let keys = [Key::pair(me, after), Key::pair(before, me), Key::Common];
+        streams
+            .into_iter()
+            .zip(keys)
+            .for_each(|(to, key)| *to = stream(key));
+        let received = record(p.channel());
+        let outputs = operation(p, &mine(elements, &[me, after]))?;
+        let lengths = p.streams().map(|stream| stream.reserved().to_vec());
+        Ok((
+            outputs,
+            taken(&received),
+            keys.into_iter().zip(lengths).collect::<Vec<_>>(),
+        ))
+    });
     let outputs = std::array::from_fn(|i| {
         let [first, second] =
             [(i, 0), ((i + 2) % 3, 1)].map(|(party, place)| component(&results[party].0, place));
