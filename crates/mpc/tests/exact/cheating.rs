@@ -6,8 +6,8 @@
 //! each choice the rest of the view tells nothing.
 //!
 //! The operations are those whose messages are the same with and without proofs, truncations with
-//! proofs, and chains of them. Without verification a value that is opened tells more ([`an_opening_is_noticed`]), which
-//! is why all openings wait for it.
+//! proofs, and chains of them. Without verification a value that is opened tells more
+//! ([`an_opening_is_noticed`]), which is why all openings wait for it.
 
 use crate::check::{Experiment, Failure, Program};
 use crate::enumeration::Mutation;

@@ -6,7 +6,7 @@
 //! The check runs on [`model`]. The model implements the protocols again, one element at a time and
 //! for words of any size, step by step as the heads in `src/replicated` and `src/additive` state
 //! them. A value of the model records who can compute it, so no party can use a value that it does
-//! not have. Three things are tested:
+//! not have. Four things are tested:
 //! - [`check`] finds no difference, for every operation and short chains ([`replicated`],
 //!   [`additive`]);
 //! - it finds a difference for every mutation: a mask that is dropped, biased or used twice, a bit
