@@ -64,7 +64,9 @@ LAYERS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 16))]
+)
 @pytest.mark.parametrize("is_calibrated", [False, True])
 def test_a_program_is_right_and_no_dearer(seed: int, is_calibrated: bool) -> None:
     module = normalised(Drawn(seed), seed)

@@ -228,7 +228,7 @@ impl Tried {
 }
 
 /// A lie about every value of few elements, of which every other is told where all is verified at
-/// once; and one about every value of one party that has all roles.
+/// once; and one about every third value of one party that has all roles.
 #[test]
 fn no_lie_is_proven() {
     let (mut random, mut tried, mut names) = (Random::new(1), Tried::default(), BTreeSet::new());
@@ -245,7 +245,7 @@ fn no_lie_is_proven() {
                 };
                 if n == SIZES[0] && at % 2 == 0 {
                     one(at / 2, |p| p.verify_from(0));
-                } else if n == SIZES[0] || site.liar == liar % 3 {
+                } else if n == SIZES[0] || (site.liar == liar % 3 && at % 3 == 0) {
                     one(at / 2, |_| {});
                 }
             }
@@ -255,7 +255,7 @@ fn no_lie_is_proven() {
         names.into_iter().eq(NAMES),
         "the list of values is not complete"
     );
-    tried.check(450);
+    tried.check(300);
 }
 
 #[test]
