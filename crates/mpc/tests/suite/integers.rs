@@ -73,7 +73,7 @@ pub fn quotients(protocol: &str) {
     ] {
         let mut pairs = pairs(width, 100);
         if takes_transfers(protocol) {
-            // Seven has no factor in common with the places of the edges.
+            // A sample: with a dealer, the same code takes all pairs.
             pairs = pairs.into_iter().step_by(7).collect();
         }
         if signed {

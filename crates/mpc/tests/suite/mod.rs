@@ -27,7 +27,7 @@ use testkit::Random;
 pub const SIZES: [usize; 12] = [1, 2, 3, 63, 64, 65, 191, 192, 1535, 1536, 1537, 5000];
 
 /// Returns the number of random elements of a test: `n`, and a twentieth where every correlation
-/// takes oblivious transfers. The codes of both are the same behind their correlations.
+/// takes oblivious transfers. What uses the correlations is the same code as with a dealer.
 pub fn many(protocol: &str, n: usize) -> usize {
     if takes_transfers(protocol) { n / 20 } else { n }
 }

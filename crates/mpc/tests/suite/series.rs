@@ -1,4 +1,4 @@
-use super::{agreed, many};
+use super::agreed;
 use mpc::series::Series;
 use testkit::{Shared, run, usual_parties};
 
@@ -43,7 +43,7 @@ fn word(x: f64, bits: u32) -> i64 {
 pub fn values(protocol: &str) {
     // So many points that they take several pieces with different starts; few; and none.
     for lengths in [&[3, 2][..], &[5, 5, 5]] {
-        check(protocol, many(protocol, 20_000), lengths);
+        check(protocol, 20_000, lengths);
         check(protocol, 0, lengths);
     }
     for lengths in [&[2, 2][..], &[3, 3, 3], &[4, 4, 2], &[8, 6]] {
@@ -51,10 +51,10 @@ pub fn values(protocol: &str) {
     }
 }
 
-fn check(protocol: &str, n: usize, lengths: &[usize]) {
+fn check(protocol: &str, n: u32, lengths: &[usize]) {
     // Points over the whole interval.
     let points: Vec<f64> = (0..n)
-        .map(|i| i as f64 / (n - 1) as f64 * 2.0 - 1.0)
+        .map(|i| f64::from(i) / f64::from(n - 1) * 2.0 - 1.0)
         .collect();
     let x: Vec<u64> = points.iter().map(|x| word(*x, ARGUMENT) as u64).collect();
     let expected = remainders(lengths);

@@ -2,6 +2,7 @@
 //! heads of `src/replicated/proven/truncation.rs` and `wraps.rs`.
 
 use super::replicated::{product, ranges};
+use super::value::joined;
 use super::{Extent, Key, Shared, Slot, Value, World};
 
 /// The highest bits, by which wraps are found.
@@ -108,13 +109,4 @@ fn chosen(t: Value) -> [Value; 2] {
     let top = (t >> (t.width() - TOP)).bits();
     let tau = u64::from(top >= 6) + u64::from(top >= 12);
     [1, 2].map(|wanted| Value::new(u64::from(tau == wanted), 1, t.known()))
-}
-
-/// Returns the number of these bits, the lowest first.
-fn joined(bits: &[Value]) -> Value {
-    let width = bits.len() as u32;
-    let each = bits.iter().zip(0..);
-    each.map(|(bit, at)| bit.widen(width) << at)
-        .reduce(|word, bit| word + bit)
-        .expect("at least one bit")
 }

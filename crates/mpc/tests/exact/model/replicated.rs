@@ -3,6 +3,7 @@
 
 use super::leaves::{Leaves, Wanted};
 use super::tree::{Join, conjunction, prefix_carries, top_carry};
+use super::value::joined;
 use super::{Extent, Key, Range, Shared, Slot, Value, World, Wrong, add, holders, low};
 
 type Bit = Shared<3>;
@@ -358,12 +359,6 @@ pub fn tallies_in_range(
     rows.push(all);
     let width = parities as u32;
     let shape = Leaves::new(Wanted::Propagate, width, w.span);
-    let word = |bits: &[Value]| {
-        let bits = bits.iter().zip(0..);
-        bits.map(|(bit, at)| bit.widen(width) << at)
-            .reduce(|word, bit| word + bit)
-            .expect("at least one parity")
-    };
     let bits = w.each(rows.len(), |w, at| {
         let s: Vec<Value> = rows[at].iter().map(|odd| odd[0]).collect();
         // Propagate bits are one where the bits differ.
@@ -371,7 +366,7 @@ pub fn tallies_in_range(
             .iter()
             .map(|odd| odd[1] + Value::public(1, 1))
             .collect();
-        let bits = leaves(w, &shape, word(&s), word(&t));
+        let bits = leaves(w, &shape, joined(&s), joined(&t));
         conjunction(bits, &mut |joins| join(w, joins))
     });
     (sums, coins, bits)

@@ -100,6 +100,15 @@ impl Value {
     }
 }
 
+/// Returns the number of these bits, the lowest first.
+pub fn joined(bits: &[Value]) -> Value {
+    let width = bits.len() as u32;
+    let each = bits.iter().zip(0..);
+    each.map(|(bit, at)| bit.widen(width) << at)
+        .reduce(|word, bit| word + bit)
+        .expect("at least one bit")
+}
+
 impl Add for Value {
     type Output = Self;
 

@@ -28,8 +28,8 @@ pub fn truncations() -> [(&'static str, Experiment); 2] {
     ]
 }
 
-/// Two numbers that differ in every bit that role 0 shares, for some shares of role 1: so many are
-/// chosen.
+/// Takes two numbers. With 16 choices of role 1's shares, each bit that role 0 shares differs
+/// between the numbers at least once.
 pub fn two_numbers() -> Experiment {
     experiment([4, 4], &[4], truncate::<1>, truncated::<1>)
         .admits(|x| [-3, 2].contains(&x[0].signed()))
