@@ -1,6 +1,7 @@
 //! Eight elements side by side. Their arithmetic is that of vectors of eight words.
 
 use super::{DEGREE, Element, LANES};
+use std::ops::AddAssign;
 
 /// Eight elements of the ring, by exponent and then by element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +21,8 @@ impl Block {
         assert!(elements.len() <= LANES, "at most {LANES} elements");
         let mut block = Self::ZERO;
         for (lane, element) in elements.iter().enumerate() {
-            for (words, word) in block.0.iter_mut().zip(element.0) {
-                words[lane] = word;
+            for (words, word) in block.0.iter_mut().zip(&element.0) {
+                words[lane] = *word;
             }
         }
         block
@@ -42,7 +43,18 @@ impl Block {
     /// Returns the elements.
     #[must_use]
     pub fn lanes(&self) -> [Element; LANES] {
-        std::array::from_fn(|lane| self.lane(lane))
+        let mut elements = [Element::ZERO; LANES];
+        self.write(&mut elements);
+        elements
+    }
+
+    /// Writes the first elements.
+    pub(super) fn write(&self, elements: &mut [Element]) {
+        for (lane, element) in elements.iter_mut().enumerate() {
+            for (word, words) in element.0.iter_mut().zip(&self.0) {
+                *word = words[lane];
+            }
+        }
     }
 
     /// Returns the inverses.
@@ -72,11 +84,7 @@ impl Block {
     #[inline(always)]
     pub fn add(&self, other: &Self) -> Self {
         let mut sum = *self;
-        for (sum, other) in sum.0.iter_mut().zip(&other.0) {
-            for (sum, other) in sum.iter_mut().zip(other) {
-                *sum = sum.wrapping_add(*other);
-            }
-        }
+        sum += other;
         sum
     }
 
@@ -84,12 +92,31 @@ impl Block {
     #[must_use]
     #[inline(always)]
     pub fn sub(&self, other: &Self) -> Self {
-        let mut difference = *self;
-        for (difference, other) in difference.0.iter_mut().zip(&other.0) {
-            for (difference, other) in difference.iter_mut().zip(other) {
-                *difference = difference.wrapping_sub(*other);
+        let mut difference = Self::ZERO;
+        difference.set_difference(self, other);
+        difference
+    }
+
+    /// Becomes the differences.
+    #[inline(always)]
+    pub(super) fn set_difference(&mut self, first: &Self, second: &Self) {
+        let both = first.0.iter().zip(&second.0);
+        for (words, (first, second)) in self.0.iter_mut().zip(both) {
+            for (word, (first, second)) in words.iter_mut().zip(first.iter().zip(second)) {
+                *word = first.wrapping_sub(*second);
             }
         }
-        difference
+    }
+}
+
+/// A block takes 3 kB, which are not copied for this.
+impl AddAssign<&Self> for Block {
+    #[inline(always)]
+    fn add_assign(&mut self, other: &Self) {
+        for (words, others) in self.0.iter_mut().zip(&other.0) {
+            for (word, other) in words.iter_mut().zip(others) {
+                *word = word.wrapping_add(*other);
+            }
+        }
     }
 }

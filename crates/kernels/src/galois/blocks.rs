@@ -37,32 +37,99 @@ pub(super) fn vertex_sums_with(
     variables: u32,
 ) -> Vec<Block> {
     assert_eq!(left.len(), right.len(), "as many left blocks as right ones");
-    assert!(
-        variables <= MOST_VARIABLES,
-        "at most {MOST_VARIABLES} variables"
-    );
-    let (stride, vertices) = (left.len().div_ceil(1 << variables), 3_usize.pow(variables));
-    let total = Mutex::new(vec![Block::ZERO; vertices]);
+    let stride = left.len().div_ceil(1 << variables);
+    let total = Mutex::new(vec![Block::ZERO; 3_usize.pow(variables)]);
     parallel::for_blocks(stride, GRAIN, |range| {
-        let mut sums: Vec<Products> = (0..vertices).map(|_| Products::ZERO).collect();
-        let mut found = vec![Block::ZERO; vertices];
-        vector::run(
-            backend,
-            AddVertices {
-                sides: [left, right],
-                range,
-                stride,
-                variables,
-                sums: &mut sums,
-                found: &mut found,
-            },
-        );
+        let mut sums = VertexSums::new(variables);
+        sums.add_range(backend, [left, right], range);
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-        for (total, found) in total.iter_mut().zip(&found) {
-            *total = total.add(found);
+        for (total, found) in total.iter_mut().zip(sums.blocks_with(backend)) {
+            *total += &found;
         }
     });
     total.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sums as of [`vertex_sums`], to which polynomials are added little by little. They are put
+/// together once.
+pub struct VertexSums {
+    variables: u32,
+    sums: Vec<Products>,
+}
+
+impl VertexSums {
+    /// Returns sums of nothing.
+    ///
+    /// # Panics
+    /// With more than [`MOST_VARIABLES`].
+    #[must_use]
+    pub fn new(variables: u32) -> Self {
+        assert!(
+            variables <= MOST_VARIABLES,
+            "at most {MOST_VARIABLES} variables"
+        );
+        let vertices = 3_usize.pow(variables);
+        Self {
+            variables,
+            sums: (0..vertices).map(|_| Products::ZERO).collect(),
+        }
+    }
+
+    /// Adds the products of polynomials, in this thread.
+    ///
+    /// # Panics
+    /// If the numbers of blocks differ.
+    pub fn add(&mut self, left: &[Block], right: &[Block]) {
+        assert_eq!(left.len(), right.len(), "as many left blocks as right ones");
+        let stride = left.len().div_ceil(1 << self.variables);
+        self.add_range(backend(), [left, right], 0..stride);
+    }
+
+    fn add_range(&mut self, backend: Backend, sides: [&[Block]; 2], range: Range<usize>) {
+        let stride = sides[0].len().div_ceil(1 << self.variables);
+        vector::run(
+            backend,
+            AddVertices {
+                sides,
+                range,
+                stride,
+                variables: self.variables,
+                sums: &mut self.sums,
+            },
+        );
+    }
+
+    /// Returns the sums.
+    #[must_use]
+    pub fn blocks(&self) -> Vec<Block> {
+        self.blocks_with(backend())
+    }
+
+    fn blocks_with(&self, backend: Backend) -> Vec<Block> {
+        let mut blocks = vec![Block::ZERO; self.sums.len()];
+        vector::run(
+            backend,
+            Join {
+                sums: &self.sums,
+                blocks: &mut blocks,
+            },
+        );
+        blocks
+    }
+}
+
+struct Join<'a> {
+    sums: &'a [Products],
+    blocks: &'a mut [Block],
+}
+
+impl Kernel for Join<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        for (sums, block) in self.sums.iter().zip(self.blocks) {
+            sums.join(zero, block);
+        }
+    }
 }
 
 struct AddVertices<'a> {
@@ -71,7 +138,6 @@ struct AddVertices<'a> {
     stride: usize,
     variables: u32,
     sums: &'a mut [Products],
-    found: &'a mut [Block],
 }
 
 impl Kernel for AddVertices<'_> {
@@ -92,9 +158,6 @@ impl Kernel for AddVertices<'_> {
                 split[1].set(zero, &values[1][vertex]);
                 sums.add(zero, &split[0], &split[1]);
             }
-        }
-        for (found, sums) in self.found.iter_mut().zip(&*self.sums) {
-            sums.join(zero, found);
         }
     }
 }
@@ -169,7 +232,8 @@ fn extend(values: &mut [Block], variables: u32) {
         for group in (0..3_usize.pow(done)).rev() {
             let (from, to) = (group * 2 * half, group * 3 * half);
             for at in 0..half {
-                values[to + 2 * half + at] = values[from + half + at].sub(&values[from + at]);
+                let (values, rest) = values.split_at_mut(to + 2 * half + at);
+                rest[0].set_difference(&values[from + half + at], &values[from + at]);
             }
             values.copy_within(from..from + 2 * half, to);
         }

@@ -125,13 +125,15 @@ fn summed(
             let found = sums_of_part(backend, &strip, part, &subsets, &fill);
             let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
             for (total, found) in total[strip.start / LANES..].iter_mut().zip(&found) {
-                *total = total.add(found);
+                *total += found;
             }
         }
     });
     let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut elements: Vec<Element> = total.iter().flat_map(Block::lanes).collect();
-    elements.truncate(sums);
+    let mut elements = vec![Element::ZERO; sums];
+    for (elements, block) in elements.chunks_mut(LANES).zip(&total) {
+        block.write(elements);
+    }
     elements
 }
 

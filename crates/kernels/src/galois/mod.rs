@@ -77,7 +77,7 @@ impl Element {
     /// Returns the product.
     #[must_use]
     pub fn mul(&self, other: &Self) -> Self {
-        Block::of_all(self).mul(&Block::of_all(other)).lane(0)
+        product::multiply(self, other)
     }
 }
 

@@ -6,7 +6,7 @@
 //! ([`Split`]), the products of the pieces are added up ([`Products`]), and the sum is put together
 //! once, at the end.
 
-use super::{Block, DEGREE, Element, REDUCED};
+use super::{Block, DEGREE, Element, LANES, REDUCED};
 use crate::dispatch::{Backend, backend};
 use crate::vector::{self, Kernel, Line, ProductSum, Vector};
 
@@ -68,6 +68,54 @@ impl Kernel for Multiply<'_> {
         let mut products = Products::ZERO;
         products.add(zero, &left, &right);
         products.join(zero, self.product);
+    }
+}
+
+/// Multiplies two elements: eight coefficients of the product at a time.
+pub(super) fn multiply(left: &Element, right: &Element) -> Element {
+    multiply_with(backend(), left, right)
+}
+
+pub(super) fn multiply_with(backend: Backend, left: &Element, right: &Element) -> Element {
+    let mut wide = [0; 2 * DEGREE];
+    let kernel = MultiplyElements {
+        left,
+        right,
+        wide: &mut wide,
+    };
+    vector::run(backend, kernel);
+    for at in (DEGREE..2 * DEGREE).rev() {
+        for exponent in REDUCED {
+            let to = at - DEGREE + exponent;
+            wide[to] = wide[to].wrapping_add(wide[at]);
+        }
+    }
+    Element(std::array::from_fn(|at| wide[at]))
+}
+
+struct MultiplyElements<'a> {
+    left: &'a Element,
+    right: &'a Element,
+    /// The product before powers from 48 on are replaced.
+    wide: &'a mut [u64; 2 * DEGREE],
+}
+
+impl Kernel for MultiplyElements<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        /// The zeros before and after the right element's coefficients.
+        const EDGE: usize = LANES - 1;
+        let mut padded = [0; DEGREE + 2 * EDGE];
+        padded[EDGE..][..DEGREE].copy_from_slice(&self.right.0);
+        for (place, words) in self.wide.chunks_exact_mut(LANES).enumerate() {
+            let at = place * LANES;
+            let mut sum = zero;
+            for i in (at + 1).saturating_sub(DEGREE)..DEGREE.min(at + LANES) {
+                let right = padded[EDGE + at - i..].first_chunk().expect("eight words");
+                sum = sum.add(zero.load(right).mul(zero.splat(self.left.0[i])));
+            }
+            sum.store(words.first_chunk_mut().expect("eight words"));
+        }
     }
 }
 
@@ -190,7 +238,7 @@ impl Products {
                 }
             }
         }
-        reduce(wide, block);
+        reduce(&mut wide, block);
     }
 }
 
@@ -257,7 +305,7 @@ pub(super) fn multiply_by_bits<V: Vector>(zero: V, block: &mut Block, bits: u64)
         }
         sums.copy_from_slice(&vectors);
     }
-    reduce(wide, block);
+    reduce(&mut wide, block);
 }
 
 /// Returns the lowest `count` bits of the exceptional set's members.
@@ -268,14 +316,14 @@ fn low_bits(count: usize) -> u64 {
 
 /// Replaces the powers of X from 48 on. The highest goes first, since it may add to those below.
 #[inline(always)]
-fn reduce<V: Vector>(mut wide: [V; 2 * DEGREE], block: &mut Block) {
+fn reduce<V: Vector>(wide: &mut [V; 2 * DEGREE], block: &mut Block) {
     for at in (DEGREE..2 * DEGREE).rev() {
         for exponent in REDUCED {
             let to = at - DEGREE + exponent;
             wide[to] = wide[to].add(wide[at]);
         }
     }
-    for (words, vector) in block.0.iter_mut().zip(wide) {
+    for (words, vector) in block.0.iter_mut().zip(&*wide) {
         vector.store(words);
     }
 }

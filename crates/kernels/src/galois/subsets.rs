@@ -14,16 +14,31 @@ const SUBSET: usize = 4;
 /// these.
 pub(super) const TOGETHER: usize = 32;
 
-/// For each exponent, the subset of each four rows whose weights have that coefficient.
-pub(super) type Subsets = [[u8; TOGETHER / SUBSET]; DEGREE];
+/// For each four rows, the subset of those whose weights have a coefficient, by exponent.
+pub(super) type Subsets = [[u8; DEGREE]; TOGETHER / SUBSET];
+
+/// The bits of each byte, as the lowest bits of eight bytes.
+const SPREAD: [u64; 256] = {
+    let mut all = [0; 256];
+    let mut at = 0;
+    while at < 8 * all.len() {
+        all[at / 8] |= (at as u64 / 8 >> (at % 8) & 1) << (8 * (at % 8));
+        at += 1;
+    }
+    all
+};
 
 /// Returns the subsets of each [`TOGETHER`] rows. Rows that are missing are in none.
 pub(super) fn subsets(weights: &[u64]) -> Vec<Subsets> {
     let of = |weights: &[u64]| {
-        let mut subsets = [[0; TOGETHER / SUBSET]; DEGREE];
-        for (exponent, subsets) in subsets.iter_mut().enumerate() {
-            for (row, weight) in weights.iter().enumerate() {
-                subsets[row / SUBSET] |= ((weight >> exponent & 1) as u8) << (row % SUBSET);
+        let mut subsets = [[0; DEGREE]; TOGETHER / SUBSET];
+        for (subsets, weights) in subsets.iter_mut().zip(weights.chunks(SUBSET)) {
+            for (at, subsets) in subsets.chunks_exact_mut(8).enumerate() {
+                let rows = weights.iter().enumerate();
+                let spread = rows.fold(0, |all, (row, weight)| {
+                    all | SPREAD[(weight >> (8 * at)) as usize % 256] << row
+                });
+                subsets.copy_from_slice(&spread.to_le_bytes());
             }
         }
         subsets
@@ -60,10 +75,10 @@ impl Kernel for AddSubsets<'_> {
                     vector.store(&mut words.0);
                 }
             }
-            for (sum, subsets) in sums.0.iter_mut().zip(self.subsets) {
+            for (exponent, sum) in sums.0.iter_mut().enumerate() {
                 let mut total = zero.load(sum);
-                for (table, subset) in tables.iter().zip(subsets) {
-                    let words = &table[usize::from(*subset) % (1 << SUBSET)];
+                for (table, subsets) in tables.iter().zip(self.subsets) {
+                    let words = &table[usize::from(subsets[exponent]) % (1 << SUBSET)];
                     total = total.add(zero.load(&words.0));
                 }
                 total.store(sum);

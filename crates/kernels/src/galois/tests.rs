@@ -1,5 +1,6 @@
 use super::block::Block;
 use super::matrix::{sum_columns, sum_columns_with, sum_rows, sum_rows_with};
+use super::product::multiply_with;
 use super::words::{
     CHUNKS, ROW, Sums, VARIABLES, VERTICES, add_folded_with, chunk_sums_with, vertex_sums_with,
 };
@@ -85,7 +86,9 @@ fn elements_form_a_ring() {
             element(3 * seed + 1),
             element(3 * seed + 2),
         );
-        assert_eq!(x.mul(&y), product(&x, &y));
+        for backend in backends() {
+            assert_eq!(multiply_with(backend, &x, &y), product(&x, &y), "{backend}");
+        }
         assert_eq!(x.mul(&y), y.mul(&x));
         assert_eq!(x.mul(&y).mul(&z), x.mul(&y.mul(&z)));
         assert_eq!(x.mul(&y.add(&z)), x.mul(&y).add(&x.mul(&z)));

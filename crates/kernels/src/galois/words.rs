@@ -50,7 +50,7 @@ impl Sums {
 
     pub(super) fn add(&mut self, other: &Self) {
         for (sum, other) in self.0.iter_mut().zip(&other.0) {
-            *sum = sum.add(other);
+            *sum += other;
         }
     }
 

@@ -19,7 +19,10 @@ pub(super) enum Side {
 }
 
 /// The polynomials whose blocks are in memory at a time, in each thread.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 16;
+
+/// The polynomials that a thread takes at once, whose sums are put together once.
+const AT_ONCE: usize = 32 * TOGETHER;
 
 /// The terms from which on the weight of an only row is multiplied to the point instead of to each
 /// term's block.
@@ -208,17 +211,22 @@ pub(super) fn vertex_sums<R: Ring>(
     let points = sides.map(|side| side.points(0..side.count, point, &one));
     let stride = sides[0].count.div_ceil(chunks);
     let total = Mutex::new(vec![R::Element::ZERO; 3_usize.pow(variables)]);
-    parallel::for_blocks(stride, TOGETHER, |range| {
-        let folded = |at: usize| {
-            let (side, points) = (sides[at], &points[at]);
-            let mut blocks = vec![R::ZEROS; chunks * range.len()];
-            for (chunk, blocks) in blocks.chunks_exact_mut(range.len()).enumerate() {
-                let range = side.range(chunk, range.start, stride, range.len());
-                side.add(range, points, &one, blocks);
+    parallel::for_blocks(stride, AT_ONCE, |range| {
+        let mut sums = R::no_sums(variables);
+        let mut folded = sides.map(|_| vec![R::ZEROS; chunks * TOGETHER]);
+        for start in range.clone().step_by(TOGETHER) {
+            let count = TOGETHER.min(range.end - start);
+            for ((side, points), folded) in sides.iter().zip(&points).zip(&mut folded) {
+                folded.fill(R::ZEROS);
+                for (chunk, blocks) in folded.chunks_exact_mut(count).take(chunks).enumerate() {
+                    let range = side.range(chunk, start, stride, count);
+                    side.add(range, points, &one, blocks);
+                }
             }
-            blocks
-        };
-        let sums = R::block_sums(&folded(0), &folded(1), variables, lanes);
+            let [left, right] = folded.each_ref().map(|all| &all[..chunks * count]);
+            R::add_block_sums(&mut sums, left, right, lanes);
+        }
+        let sums = R::total(sums, lanes);
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
         for (total, sum) in total.iter_mut().zip(&sums) {
             *total = total.add(sum);

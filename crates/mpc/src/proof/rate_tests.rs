@@ -6,7 +6,7 @@
 
 use super::challenges::{Point, Seeds, Weights};
 use super::grid::Grid;
-use super::ring::Value;
+use super::ring::{Added, Value};
 use super::tests::{Case, Keys, Kind, Message, NAME, kind, run_with};
 use super::values::sum_at_corners;
 use super::*;
@@ -143,6 +143,7 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
     type Block = [Byte; LANES];
     type Weights = [Byte; LANES];
     type Point = Vec<Byte>;
+    type Sums = Added<Byte>;
     type Map = NoMap;
     const ZEROS: [Byte; LANES] = [Byte::ZERO; LANES];
 
@@ -253,6 +254,23 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
             (sides, lanes[lane])
         });
         products_at_vertices(terms, variables)
+    }
+
+    fn no_sums(variables: u32) -> Added<Byte> {
+        Added::new(variables)
+    }
+
+    fn add_block_sums(
+        sums: &mut Added<Byte>,
+        left: &[[Byte; LANES]],
+        right: &[[Byte; LANES]],
+        lanes: &[Byte; LANES],
+    ) {
+        sums.add(|variables| Self::block_sums(left, right, variables, lanes));
+    }
+
+    fn total(sums: Added<Byte>, _: &[Byte; LANES]) -> Vec<Byte> {
+        sums.total()
     }
 
     fn fold_blocks(blocks: &[[Byte; LANES]], point: &[Byte]) -> Vec<[Byte; LANES]> {

@@ -1,7 +1,7 @@
 //! The field for equations modulo p = 2^31 − 1. There are no maps in it.
 
 use super::grid::{Grid, Map, Place};
-use super::ring::{Ring, Value};
+use super::ring::{Added, Ring, Value};
 use kernels::residue_field::blocks::{self, Block};
 use kernels::residue_field::{self, CHUNKS, Element, LANES, ROW};
 use kernels::stream::Stream;
@@ -67,6 +67,7 @@ impl Ring for Residues {
     type Block = Block;
     type Weights = Block;
     type Point = [Element; CHUNKS];
+    type Sums = Added<Element>;
     type Map = NoMap;
     const ZEROS: Block = Block::ZERO;
 
@@ -130,6 +131,18 @@ impl Ring for Residues {
 
     fn block_sums(left: &[Block], right: &[Block], variables: u32, lanes: &Block) -> Vec<Element> {
         blocks::vertex_sums(left, right, variables, lanes)
+    }
+
+    fn no_sums(variables: u32) -> Added<Element> {
+        Added::new(variables)
+    }
+
+    fn add_block_sums(sums: &mut Added<Element>, left: &[Block], right: &[Block], lanes: &Block) {
+        sums.add(|variables| Self::block_sums(left, right, variables, lanes));
+    }
+
+    fn total(sums: Added<Element>, _: &Block) -> Vec<Element> {
+        sums.total()
     }
 
     fn fold_blocks(blocks: &[Block], point: &[Element]) -> Vec<Block> {

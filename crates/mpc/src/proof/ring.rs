@@ -61,6 +61,8 @@ pub trait Ring: Sized {
     type Weights: Sync;
     /// A point at which rows are folded.
     type Point: Sync;
+    /// Sums of the products of blocks, to which more are added.
+    type Sums;
     /// The bilinear maps that equations may be about.
     type Map: Map<Element = Self::Element, Block = Self::Block, Weights = Self::Weights>;
     /// The block of zeros.
@@ -121,8 +123,48 @@ pub trait Ring: Sized {
         lanes: &Self::Weights,
     ) -> Vec<Self::Element>;
 
+    /// Returns sums of nothing, in this number of variables.
+    fn no_sums(variables: u32) -> Self::Sums;
+
+    /// Adds what [`block_sums`](Self::block_sums) returns of these blocks, in this thread.
+    fn add_block_sums(
+        sums: &mut Self::Sums,
+        left: &[Self::Block],
+        right: &[Self::Block],
+        lanes: &Self::Weights,
+    );
+
+    /// Returns the sums.
+    fn total(sums: Self::Sums, lanes: &Self::Weights) -> Vec<Self::Element>;
+
     /// Returns the sums of blocks times the elements of `point`.
     fn fold_blocks(blocks: &[Self::Block], point: &[Self::Element]) -> Vec<Self::Block>;
+}
+
+/// Sums that are kept as elements.
+pub struct Added<E> {
+    variables: u32,
+    sums: Vec<E>,
+}
+
+impl<E: Value> Added<E> {
+    pub(super) fn new(variables: u32) -> Self {
+        Self {
+            variables,
+            sums: vec![E::ZERO; 3_usize.pow(variables)],
+        }
+    }
+
+    /// Adds what `sums` returns, given the number of variables.
+    pub(super) fn add(&mut self, sums: impl FnOnce(u32) -> Vec<E>) {
+        for (sum, more) in self.sums.iter_mut().zip(sums(self.variables)) {
+            *sum = sum.add(&more);
+        }
+    }
+
+    pub(super) fn total(self) -> Vec<E> {
+        self.sums
+    }
 }
 
 /// The ring for equations modulo 2^64.
@@ -156,6 +198,7 @@ impl Ring for Words {
     type Block = Block;
     type Weights = Block;
     type Point = words::Point;
+    type Sums = blocks::VertexSums;
     type Map = Product;
     const ZEROS: Block = Block::ZERO;
 
@@ -212,13 +255,29 @@ impl Ring for Words {
     fn add_scaled(blocks: &[Block], factor: &Element, sums: &mut [Block]) {
         let scaled = blocks::fold(blocks, &[*factor]);
         for (sum, scaled) in sums.iter_mut().zip(&scaled) {
-            *sum = sum.add(scaled);
+            *sum += scaled;
         }
     }
 
     fn block_sums(left: &[Block], right: &[Block], variables: u32, lanes: &Block) -> Vec<Element> {
         let sums = blocks::vertex_sums(left, right, variables);
         sums.iter().map(|sums| sums.inner_product(lanes)).collect()
+    }
+
+    fn no_sums(variables: u32) -> blocks::VertexSums {
+        blocks::VertexSums::new(variables)
+    }
+
+    fn add_block_sums(sums: &mut blocks::VertexSums, left: &[Block], right: &[Block], _: &Block) {
+        sums.add(left, right);
+    }
+
+    fn total(sums: blocks::VertexSums, lanes: &Block) -> Vec<Element> {
+        let blocks = sums.blocks();
+        blocks
+            .iter()
+            .map(|sums| sums.inner_product(lanes))
+            .collect()
     }
 
     fn fold_blocks(blocks: &[Block], point: &[Element]) -> Vec<Block> {
@@ -257,6 +316,7 @@ impl Ring for Bits {
     type Block = BitBlock;
     type Weights = ();
     type Point = binary_field::Point;
+    type Sums = Added<FieldElement>;
     type Map = InnerProduct;
     const ZEROS: BitBlock = [0; 64];
 
@@ -336,6 +396,23 @@ impl Ring for Bits {
             }
         }
         sums.into_iter().map(FieldElement).collect()
+    }
+
+    fn no_sums(variables: u32) -> Added<FieldElement> {
+        Added::new(variables)
+    }
+
+    fn add_block_sums(
+        sums: &mut Added<FieldElement>,
+        left: &[BitBlock],
+        right: &[BitBlock],
+        (): &(),
+    ) {
+        sums.add(|variables| Self::block_sums(left, right, variables, &()));
+    }
+
+    fn total(sums: Added<FieldElement>, (): &()) -> Vec<FieldElement> {
+        sums.total()
     }
 
     fn fold_blocks(blocks: &[BitBlock], point: &[FieldElement]) -> Vec<BitBlock> {
