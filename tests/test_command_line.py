@@ -211,7 +211,8 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
             == (case.runs_in_each, case.repetitions, case.runs_in_each)
         )
     assert {name: case.runs_in_each for name, case in CASES.items() if case.runs_in_each > 1} == {
-        "mul_1e6": 10
+        "mul_1e6": 10,
+        "mul_integers_1e6": 10,
     }
     small = [name for name, case in FEDERATIONS.items() if not case.only_by_name]
     large_federations = [name for name in FEDERATIONS if name not in small]

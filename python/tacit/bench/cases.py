@@ -48,6 +48,12 @@ def _mul() -> Work:
     return lambda: x * y
 
 
+def _mul_integers() -> Work:
+    numbers = torch.arange(1_000_000) if tacit.session().party == 0 else None
+    x, y = (tacit.share(numbers, owner=0) for _ in range(2))
+    return lambda: x * y
+
+
 def _matmul() -> Work:
     x, y = _secret(512, 512), _secret(512, 512)
     return lambda: x @ y
@@ -154,6 +160,7 @@ def _large(prepare: Callable[[], Work]) -> Case:
 
 CASES: dict[str, Case] = {
     "mul_1e6": Case(_mul, runs_in_each=10),
+    "mul_integers_1e6": Case(_mul_integers, runs_in_each=10),
     "matmul_512": Case(_matmul, costly_by_transfer=True),
     "conv_64x56x56": Case(
         lambda: module(nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), costly_by_transfer=True

@@ -70,8 +70,9 @@ class Class(nn.Module):
         return numbers.argmax(1)
 
 
-#: Cases by name. The paper does not say which network detects retinopathy; ResNet-50 was used for
-#: it at that time, and has been since.
+#: Cases by name. The MNIST networks A to D of the paper's section VI-E1 are secureml, minionn,
+#: caffe_lenet and chameleon. The paper does not say which network detects retinopathy; ResNet-50
+#: was used for it at that time, and has been since.
 COMPILED = {
     "compiled_logistic_regression": Compiled(lambda: (nn.Linear(784, 10), torch.rand(1, 784))),
     "compiled_logistic_regression_argmax": Compiled(
@@ -79,6 +80,8 @@ COMPILED = {
     ),
     "compiled_secureml": Compiled(models.secureml),
     "compiled_minionn": Compiled(models.minionn),
+    "compiled_caffe_lenet": Compiled(models.caffe_lenet),
+    "compiled_chameleon": Compiled(models.chameleon),
     "compiled_lenet": Compiled(lambda: (models.lenet(), torch.rand(1, 1, 28, 28))),
     "compiled_squeezenet": _large("squeezenet1_1"),
     "compiled_resnet50": _large("resnet50"),

@@ -54,6 +54,23 @@ def minionn() -> Example:
     ), torch.rand(1, 1, 28, 28)
 
 
+def caffe_lenet() -> Example:
+    """LeNet as Caffe has it, with more filters and no padding, and an image of MNIST."""
+    return nn.Sequential(
+        *(nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10)),
+    ), torch.rand(1, 1, 28, 28)
+
+
+def chameleon() -> Example:
+    """Chameleon's network of one convolution for MNIST (Riazi and others 2018), and an image."""
+    return nn.Sequential(
+        *(nn.Conv2d(1, 5, 5, stride=2, padding=2), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(980, 100), nn.ReLU(), nn.Linear(100, 10)),
+    ), torch.rand(1, 1, 28, 28)
+
+
 def transformer_block() -> nn.Module:
     """Transformer block of BERT-base."""
     return nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)

@@ -35,10 +35,7 @@ impl Block {
     /// Returns the sum of the products.
     #[must_use]
     pub fn inner_product(&self, other: &Self) -> Element {
-        let products = self.mul(other).lanes();
-        products
-            .iter()
-            .fold(Element::ZERO, |sum, product| sum.add(product))
+        inner_products(std::slice::from_ref(self), other)[0]
     }
 
     pub(super) fn mul_with(&self, backend: Backend, other: &Self) -> Self {
@@ -68,6 +65,43 @@ impl Kernel for Multiply<'_> {
         let mut products = Products::ZERO;
         products.add(zero, &left, &right);
         products.join(zero, self.product);
+    }
+}
+
+/// Returns the inner product of each block with another one.
+pub(super) fn inner_products(blocks: &[Block], with: &Block) -> Vec<Element> {
+    let mut found = vec![Element::ZERO; blocks.len()];
+    let kernel = InnerProducts {
+        blocks,
+        with,
+        found: &mut found,
+    };
+    vector::run(backend(), kernel);
+    found
+}
+
+struct InnerProducts<'a> {
+    blocks: &'a [Block],
+    with: &'a Block,
+    found: &'a mut [Element],
+}
+
+impl Kernel for InnerProducts<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self, zero: V) {
+        let (mut left, mut right) = (Split::ZERO, Split::ZERO);
+        right.set(zero, self.with);
+        let mut products = Products::ZERO;
+        let mut block = Block::ZERO;
+        for (each, found) in self.blocks.iter().zip(self.found) {
+            left.set(zero, each);
+            products.0.as_flattened_mut().fill(Line::ZERO);
+            products.add(zero, &left, &right);
+            products.join(zero, &mut block);
+            for (sum, words) in found.0.iter_mut().zip(&block.0) {
+                *sum = words.iter().fold(0, |sum, word| sum.wrapping_add(*word));
+            }
+        }
     }
 }
 

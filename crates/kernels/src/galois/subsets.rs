@@ -20,10 +20,14 @@ pub(super) type Subsets = [[u8; DEGREE]; TOGETHER / SUBSET];
 /// The bits of each byte, as the lowest bits of eight bytes.
 const SPREAD: [u64; 256] = {
     let mut all = [0; 256];
-    let mut at = 0;
-    while at < 8 * all.len() {
-        all[at / 8] |= (at as u64 / 8 >> (at % 8) & 1) << (8 * (at % 8));
-        at += 1;
+    let mut byte = 0;
+    while byte < all.len() {
+        let mut bit = 0;
+        while bit < 8 {
+            all[byte] |= ((byte >> bit & 1) as u64) << (8 * bit);
+            bit += 1;
+        }
+        byte += 1;
     }
     all
 };

@@ -234,7 +234,7 @@ fn sums_of_many_terms_are_those_of_single_terms() {
                 .iter()
                 .map(|term| vertex_sums_with(backend, &[*term], &weights));
             let mut total = single.next().unwrap();
-            single.for_each(|each| total.add(&each));
+            single.for_each(|each| total += &each);
             assert_eq!(
                 vertex_sums_with(backend, &terms, &weights),
                 total,
@@ -253,7 +253,7 @@ fn sums_of_many_rows_are_those_of_single_rows() {
         let single = |at: usize| at * ROW..(at + 1) * ROW;
         let added = |sums: &mut dyn Iterator<Item = Sums>| {
             let mut total = sums.next().unwrap();
-            sums.for_each(|each| total.add(&each));
+            sums.for_each(|each| total += &each);
             total
         };
         let portable = crate::dispatch::Backend::Portable;

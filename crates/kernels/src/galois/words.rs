@@ -12,13 +12,13 @@
 //! weights, which cost an addition of words for each bit (see `subsets`). [`Sums::of_lanes`] adds
 //! up the lanes at the end.
 
-use super::product::multiply_by_bits;
+use super::product::{inner_products, multiply_by_bits};
 use super::subsets::{AddSubsets, TOGETHER, subsets};
 use super::{Block, DEGREE, Element, LANES};
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
 use crate::vector::{self, Kernel, Line, ProductSum, Vector, Words};
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::{Mutex, PoisonError};
 
 /// The number of variables.
@@ -44,21 +44,27 @@ const GRAIN: usize = 8 * TOGETHER;
 pub struct Sums(Vec<Block>);
 
 impl Sums {
-    fn zero(places: usize) -> Self {
+    /// Returns sums of nothing, at this number of places.
+    #[must_use]
+    pub fn zero(places: usize) -> Self {
         Self(vec![Block::ZERO; places])
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        for (sum, other) in self.0.iter_mut().zip(&other.0) {
-            *sum += other;
-        }
     }
 
     /// Returns the sums over the lanes, with the lanes' weights, at each place.
     #[must_use]
     pub fn of_lanes(&self, weights: &Block) -> Vec<Element> {
-        let sums = self.0.iter();
-        sums.map(|sums| sums.inner_product(weights)).collect()
+        inner_products(&self.0, weights)
+    }
+}
+
+impl AddAssign<&Self> for Sums {
+    /// # Panics
+    /// If they are at other places.
+    fn add_assign(&mut self, other: &Self) {
+        assert_eq!(self.0.len(), other.0.len(), "sums at the same places");
+        for (sum, other) in self.0.iter_mut().zip(&other.0) {
+            *sum += other;
+        }
     }
 }
 
@@ -342,7 +348,7 @@ fn summed(
     sizes: [usize; 2],
     add: impl Fn([Range<usize>; 2], &mut [Block]) + Sync,
 ) -> Sums {
-    let total = Mutex::new(Sums::zero(places));
+    let total: Mutex<Option<Sums>> = Mutex::new(None);
     let blocks = sizes.map(|size| size.div_ceil(GRAIN));
     parallel::for_blocks(blocks[0] * blocks[1], 1, |range| {
         let at = [range.start / blocks[1], range.start % blocks[1]];
@@ -353,7 +359,11 @@ fn summed(
         let mut sums = Sums::zero(places);
         add(ranges, &mut sums.0);
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-        total.add(&sums);
+        match &mut *total {
+            Some(total) => *total += &sums,
+            none => *none = Some(sums),
+        }
     });
-    total.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    total.unwrap_or_else(|| Sums::zero(places))
 }

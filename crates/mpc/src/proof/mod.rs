@@ -218,6 +218,13 @@ pub struct Equations<T> {
     pub is_twice: bool,
 }
 
+impl<T> Equations<T> {
+    /// Returns how often each term counts.
+    fn times(&self) -> usize {
+        1 + usize::from(self.is_twice)
+    }
+}
+
 /// The most rows of terms in one proof. The blocks of maps count as rows: a map adds an element for
 /// each step of its inner product and each term, and eight elements are a block.
 pub const MOST_ROWS: usize = 1 << 17;

@@ -79,13 +79,8 @@ impl<'a, R: Ring> Prover<'a, R> {
     #[must_use]
     pub fn begin(&mut self) -> Vec<u64> {
         let rows = self.weights.of_kinds(self.equations.iter());
-        let mut values = vec![R::Element::ZERO; Level::Words.values()];
-        for (kind, rows) in self.equations.iter().zip(rows) {
-            let sums = R::vertex_sums(&kind.terms, rows, &self.weights.lanes);
-            for _ in 0..1 + usize::from(kind.is_twice) {
-                add(&mut values, &sums);
-            }
-        }
+        let kinds: Vec<_> = self.equations.iter().zip(rows).collect();
+        let values = R::vertex_sums_of_all(&kinds, &self.weights.lanes);
         self.masked(&values)
     }
 
@@ -178,11 +173,5 @@ impl<'a, R: Ring> Prover<'a, R> {
         let pairs = values.iter().zip(&shares);
         let rest: Vec<R::Element> = pairs.map(|(value, share)| value.sub(share)).collect();
         words::<R>(&rest)
-    }
-}
-
-fn add<E: Value>(sums: &mut [E], others: &[E]) {
-    for (sum, other) in sums.iter_mut().zip(others) {
-        *sum = sum.add(other);
     }
 }

@@ -18,9 +18,14 @@ use super::field::{BitBlock, FieldElement};
 use super::grid::Map;
 use super::inner_product::InnerProduct;
 use super::products::Product;
+use super::{Equations, Level};
+use kernels::galois::words::CHUNKS;
 use kernels::galois::{self, Block, DEGREE, Element, blocks, words};
 use kernels::stream::Stream;
 use kernels::{binary_field, galois::LANES};
+
+/// Equations of one kind, with the weights of their rows.
+pub type Weighed<'a> = (&'a Equations<[&'a [u64]; 2]>, &'a [u64]);
 
 /// An element of a ring.
 pub trait Value: Copy + PartialEq + Send + Sync {
@@ -100,6 +105,29 @@ pub trait Ring: Sized {
     /// Returns, for each chunk, the sum of words with weights of rows and lanes.
     fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Self::Weights) -> Vec<Self::Element>;
 
+    /// Returns the sum of [`vertex_sums`](Self::vertex_sums) over equations of several kinds, with
+    /// the weights of their rows. What counts twice is added twice.
+    fn vertex_sums_of_all(kinds: &[Weighed], lanes: &Self::Weights) -> Vec<Self::Element> {
+        let mut sums = vec![Self::Element::ZERO; Level::Words.values()];
+        for (kind, rows) in kinds {
+            let more = Self::vertex_sums(&kind.terms, rows, lanes);
+            for _ in 0..kind.times() {
+                add(&mut sums, &more);
+            }
+        }
+        sums
+    }
+
+    /// Returns the sum of [`chunk_sums`](Self::chunk_sums) over words of several kinds, with the
+    /// weights of their rows.
+    fn chunk_sums_of_all(kinds: &[(&[u64], &[u64])], lanes: &Self::Weights) -> Vec<Self::Element> {
+        let mut sums = vec![Self::Element::ZERO; CHUNKS];
+        for (words, rows) in kinds {
+            add(&mut sums, &Self::chunk_sums(words, rows, lanes));
+        }
+        sums
+    }
+
     /// Returns the point at which the indicators of the chunks have these values.
     fn point(indicators: &[Self::Element]) -> Self::Point;
 
@@ -141,6 +169,12 @@ pub trait Ring: Sized {
     fn fold_blocks(blocks: &[Self::Block], point: &[Self::Element]) -> Vec<Self::Block>;
 }
 
+fn add<E: Value>(sums: &mut [E], others: &[E]) {
+    for (sum, other) in sums.iter_mut().zip(others) {
+        *sum = sum.add(other);
+    }
+}
+
 /// Sums that are kept as elements.
 pub struct Added<E> {
     variables: u32,
@@ -157,9 +191,7 @@ impl<E: Value> Added<E> {
 
     /// Adds what `sums` returns, given the number of variables.
     pub(super) fn add(&mut self, sums: impl FnOnce(u32) -> Vec<E>) {
-        for (sum, more) in self.sums.iter_mut().zip(sums(self.variables)) {
-            *sum = sum.add(&more);
-        }
+        add(&mut self.sums, &sums(self.variables));
     }
 
     pub(super) fn total(self) -> Vec<E> {
@@ -242,6 +274,27 @@ impl Ring for Words {
 
     fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Block) -> Vec<Element> {
         words::chunk_sums(words, rows).of_lanes(lanes)
+    }
+
+    /// The lanes of all kinds are added up once.
+    fn vertex_sums_of_all(kinds: &[Weighed], lanes: &Block) -> Vec<Element> {
+        let mut total = words::Sums::zero(words::VERTICES);
+        for (kind, rows) in kinds {
+            let sums = words::vertex_sums(&kind.terms, rows);
+            for _ in 0..kind.times() {
+                total += &sums;
+            }
+        }
+        total.of_lanes(lanes)
+    }
+
+    /// As above.
+    fn chunk_sums_of_all(kinds: &[(&[u64], &[u64])], lanes: &Block) -> Vec<Element> {
+        let mut total = words::Sums::zero(CHUNKS);
+        for (words, rows) in kinds {
+            total += &words::chunk_sums(words, rows);
+        }
+        total.of_lanes(lanes)
     }
 
     fn point(indicators: &[Element]) -> words::Point {

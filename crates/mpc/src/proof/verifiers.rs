@@ -119,15 +119,16 @@ impl<'a, R: Ring> Verifier<'a, R> {
 
     /// Returns the sum of this verifier's constants, each times its equation's weight.
     fn constants(&self) -> R::Element {
-        let kinds = self.known.iter().map(|kind| &kind.factors);
-        let mut sum = R::Element::ZERO;
-        for (kind, rows) in self.known.iter().zip(self.weights.of_kinds(kinds)) {
-            let sums = R::chunk_sums(kind.constants, rows, &self.weights.lanes);
-            for (each, weight) in sums.iter().zip(&self.weights.chunks) {
-                sum = sum.add(&each.mul(weight));
-            }
-        }
-        sum
+        let rows = self
+            .weights
+            .of_kinds(self.known.iter().map(|kind| &kind.factors));
+        let constants = self.known.iter().map(|kind| kind.constants);
+        let kinds: Vec<_> = constants.zip(rows).collect();
+        let sums = R::chunk_sums_of_all(&kinds, &self.weights.lanes);
+        let weighted = sums.iter().zip(&self.weights.chunks);
+        weighted.fold(R::Element::ZERO, |sum, (each, weight)| {
+            sum.add(&each.mul(weight))
+        })
     }
 
     /// Returns the sum of this verifier's constants of maps, each times its output's weight.
