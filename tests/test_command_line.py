@@ -106,10 +106,11 @@ def test_demo(tmp_path: Path) -> None:
     ("parties", "source"),
     [
         (2, None),
-        (2, "he"),
         (5, "dealer"),
-        pytest.param(3, "dealer", marks=pytest.mark.long),
-        pytest.param(8, "dealer", marks=pytest.mark.long),
+        *(
+            pytest.param(*setting, marks=pytest.mark.long)
+            for setting in [(2, "he"), (3, "dealer"), (8, "dealer")]
+        ),
     ],
 )
 def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Path) -> None:

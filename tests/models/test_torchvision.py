@@ -10,10 +10,14 @@ import tacit
 
 MODELS = ["resnet18", "alexnet", "vgg11", "squeezenet1_0", "mobilenet_v2"]
 
-#: The models that every test run tries by additive sharing, for each source of correlations.
+#: The models that only long tests try, since they have the most weights.
+LARGE = ["alexnet", "vgg11"]
+
+#: The models that every test run tries by additive sharing, by parties and source.
 QUICK = {
-    "dealer": ["resnet18", "squeezenet1_0", "mobilenet_v2"],
-    "he": ["squeezenet1_0"],
+    (2, "dealer"): ["resnet18"],
+    (3, "dealer"): ["mobilenet_v2"],
+    (2, "he"): ["squeezenet1_0"],
 }
 
 #: The bound on the squared error divided by the squared norm.
@@ -61,7 +65,7 @@ def compare(name: str, **setting: Any) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.long) if name == "vgg11" else name for name in MODELS],
+    [pytest.param(name, marks=pytest.mark.long) if name in LARGE else name for name in MODELS],
 )
 def test_model(name: str) -> None:
     compare(name)
@@ -70,9 +74,9 @@ def test_model(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "parties", "source"),
     [
-        pytest.param(name, parties, source, marks=() if name in QUICK[source] else pytest.mark.long)
+        pytest.param(name, *setting, marks=() if name in quick else pytest.mark.long)
         for name in MODELS
-        for parties, source in [(2, "he"), (2, "dealer"), (3, "dealer")]
+        for setting, quick in QUICK.items()
     ],
 )
 def test_model_by_additive_sharing(name: str, parties: int, source: str) -> None:
