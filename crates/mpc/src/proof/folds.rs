@@ -22,7 +22,7 @@ pub(super) enum Side {
 const TOGETHER: usize = 16;
 
 /// The polynomials that a thread takes at once, whose sums are put together once.
-const AT_ONCE: usize = 32 * TOGETHER;
+const AT_ONCE: usize = 8 * TOGETHER;
 
 /// The terms from which on the weight of an only row is multiplied to the point instead of to each
 /// term's block.
