@@ -19,10 +19,10 @@ pub(super) enum Side {
 }
 
 /// The polynomials whose blocks are in memory at a time, in each thread.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 8;
 
 /// The polynomials that a thread takes at once, whose sums are put together once.
-const AT_ONCE: usize = 8 * TOGETHER;
+const AT_ONCE: usize = 16 * TOGETHER;
 
 /// The terms from which on the weight of an only row is multiplied to the point instead of to each
 /// term's block.

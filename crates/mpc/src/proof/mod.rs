@@ -229,10 +229,9 @@ impl<T> Equations<T> {
 /// each step of its inner product and each term, and eight elements are a block.
 pub const MOST_ROWS: usize = 1 << 17;
 
-/// The rows of terms and blocks of maps that one proof is best about: 2 million terms of words, or
-/// 16 million of bits. Larger proofs cost another
-/// level, and take more memory.
-pub const ENOUGH_ROWS: usize = 1 << 13;
+/// The rows of terms and blocks of maps that one proof is best about: 4 million terms of words, or
+/// 32 million of bits. Larger proofs cost another level, and take more memory.
+pub const ENOUGH_ROWS: usize = 1 << 14;
 
 /// Returns the number of messages of the prover in a proof of these equations.
 #[must_use]
@@ -284,6 +283,7 @@ fn levels(rows: usize) -> Vec<Level> {
         0x11..=0x100 => &[4, 4],
         0x101..=0x800 => &[3, 4, 4],
         0x801..=0x2000 => &[2, 3, 4, 4],
+        0x2001..=0x4000 => &[3, 3, 4, 4],
         _ => &[2, 3, 4, 4, 4],
     };
     let folds = folds.iter().map(|variables| Level::Fold(*variables));

@@ -571,6 +571,8 @@ fn levels_leave_one_block() {
         257,
         2048,
         2049,
+        enough / 2,
+        enough / 2 + 1,
         enough,
         enough + 1,
         MOST_ROWS,
