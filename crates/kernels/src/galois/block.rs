@@ -34,12 +34,6 @@ impl Block {
         Self(element.0.map(|word| [word; LANES]))
     }
 
-    /// Returns one of the elements.
-    #[must_use]
-    pub fn lane(&self, lane: usize) -> Element {
-        Element(self.0.map(|words| words[lane]))
-    }
-
     /// Returns the elements.
     #[must_use]
     pub fn lanes(&self) -> [Element; LANES] {

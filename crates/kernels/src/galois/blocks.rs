@@ -3,7 +3,7 @@
 //! Each 2^n blocks that lie as far apart as possible are the values of a multilinear polynomial in
 //! n variables at {0, 1}^n, lane by lane. Missing ones are zero.
 
-use super::product::{Products, Split};
+use super::product::{Products, Split, inner_products};
 use super::{Block, Element};
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
@@ -99,10 +99,10 @@ impl VertexSums {
         );
     }
 
-    /// Returns the sums.
+    /// Returns the sums over the lanes, with the lanes' weights, at each vertex.
     #[must_use]
-    pub fn blocks(&self) -> Vec<Block> {
-        self.blocks_with(backend())
+    pub fn of_lanes(&self, weights: &Block) -> Vec<Element> {
+        inner_products(&self.blocks_with(backend()), weights)
     }
 
     fn blocks_with(&self, backend: Backend) -> Vec<Block> {

@@ -112,7 +112,7 @@ fn blocks_multiply_element_by_element() {
             let products = Block::of(&x).mul_with(backend, &Block::of(&y));
             for lane in 0..LANES {
                 assert_eq!(
-                    products.lane(lane),
+                    products.lanes()[lane],
                     product(&x[lane], &y[lane]),
                     "{backend}"
                 );
@@ -204,7 +204,7 @@ fn sums_at_vertices_are_what_their_definition_says() {
             .flat_map(|at| terms.iter().map(move |term| (at / LANES, at % LANES, term)))
         {
             let [left, right] = term.map(|words| chunks_of(&words[at * ROW..][..ROW], lane));
-            let weight = product(&Element::of_bits(weights[at]), &lanes.lane(lane));
+            let weight = product(&Element::of_bits(weights[at]), &lanes.lanes()[lane]);
             for (vertex, sum) in expected.iter_mut().enumerate() {
                 let word = at_vertex(&left, vertex).wrapping_mul(at_vertex(&right, vertex));
                 *sum = sum.add(&Element(weight.0.map(|each| each.wrapping_mul(word))));
@@ -291,7 +291,7 @@ fn sums_of_chunks_and_folds_are_what_their_definitions_say() {
         let mut folds = vec![[Element::ZERO; LANES]; count];
         for (at, weight) in weights.iter().enumerate() {
             for (lane, folded) in folds[at].iter_mut().enumerate() {
-                let weight = product(&Element::of_bits(*weight), &lanes.lane(lane));
+                let weight = product(&Element::of_bits(*weight), &lanes.lanes()[lane]);
                 let chunks = chunks_of(&words[at * ROW..][..ROW], lane);
                 for (chunk, word) in chunks.into_iter().enumerate() {
                     sums[chunk] = sums[chunk].add(&scaled(&weight, word));
@@ -486,7 +486,7 @@ fn inverses_are_what_their_definition_says() {
     }
     let member = Element::of_bits(random(14, 1)[0] >> 16 | 1);
     let inverses = Block::of_all(&member).inverses();
-    assert_eq!(product(&inverses.lane(3), &member), Element::ONE);
+    assert_eq!(product(&inverses.lanes()[3], &member), Element::ONE);
 }
 
 #[test]

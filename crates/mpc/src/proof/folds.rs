@@ -6,7 +6,7 @@
 
 use super::Equations;
 use super::challenges::Weights;
-use super::ring::{Ring, Value};
+use super::ring::{BlockSums, Ring, Value};
 use kernels::parallel;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -212,7 +212,7 @@ pub(super) fn vertex_sums<R: Ring>(
     let stride = sides[0].count.div_ceil(chunks);
     let total = Mutex::new(vec![R::Element::ZERO; 3_usize.pow(variables)]);
     parallel::for_blocks(stride, AT_ONCE, |range| {
-        let mut sums = R::no_sums(variables);
+        let mut sums = R::Sums::new(variables);
         let mut folded = sides.map(|_| vec![R::ZEROS; chunks * TOGETHER]);
         for start in range.clone().step_by(TOGETHER) {
             let count = TOGETHER.min(range.end - start);
@@ -224,9 +224,9 @@ pub(super) fn vertex_sums<R: Ring>(
                 }
             }
             let [left, right] = folded.each_ref().map(|all| &all[..chunks * count]);
-            R::add_block_sums(&mut sums, left, right, lanes);
+            sums.add(left, right, lanes);
         }
-        let sums = R::total(sums, lanes);
+        let sums = sums.total(lanes);
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
         for (total, sum) in total.iter_mut().zip(&sums) {
             *total = total.add(sum);

@@ -80,7 +80,7 @@ impl<'a, R: Ring> Prover<'a, R> {
     pub fn begin(&mut self) -> Vec<u64> {
         let rows = self.weights.of_kinds(self.equations.iter());
         let kinds: Vec<_> = self.equations.iter().zip(rows).collect();
-        let values = R::vertex_sums_of_all(&kinds, &self.weights.lanes);
+        let values = R::vertex_sums(&kinds, &self.weights.lanes);
         self.masked(&values)
     }
 

@@ -6,7 +6,7 @@
 
 use super::challenges::{Point, Seeds, Weights};
 use super::grid::Grid;
-use super::ring::{Added, Value};
+use super::ring::{Added, Value, Weighed, chunk_sums_of_all, vertex_sums_of_all};
 use super::tests::{Case, Keys, Kind, Message, NAME, kind, run_with};
 use super::values::sum_at_corners;
 use super::*;
@@ -143,7 +143,7 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
     type Block = [Byte; LANES];
     type Weights = [Byte; LANES];
     type Point = Vec<Byte>;
-    type Sums = Added<Byte>;
+    type Sums = Added<Self>;
     type Map = NoMap;
     const ZEROS: [Byte; LANES] = [Byte::ZERO; LANES];
 
@@ -184,29 +184,33 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
         block.to_vec()
     }
 
-    fn vertex_sums(terms: &[[&[u64]; 2]], rows: &[u64], lanes: &[Byte; LANES]) -> Vec<Byte> {
-        let terms = terms.iter().flat_map(|term| {
-            (0..rows.len() * LANES).map(move |at| {
-                let (row, lane) = (at / LANES, at % LANES);
-                let sides = term.map(|words| {
-                    std::array::from_fn(|chunk| bit(words[row * CHUNKS + chunk], lane))
-                });
-                (sides, Self::member(rows[row]).mul(&lanes[lane]))
-            })
-        });
-        products_at_vertices(terms, VARIABLES as u32)
+    fn vertex_sums(kinds: &[Weighed], lanes: &[Byte; LANES]) -> Vec<Byte> {
+        vertex_sums_of_all(kinds, |terms, rows| {
+            let terms = terms.iter().flat_map(|term| {
+                (0..rows.len() * LANES).map(move |at| {
+                    let (row, lane) = (at / LANES, at % LANES);
+                    let sides = term.map(|words| {
+                        std::array::from_fn(|chunk| bit(words[row * CHUNKS + chunk], lane))
+                    });
+                    (sides, Self::member(rows[row]).mul(&lanes[lane]))
+                })
+            });
+            products_at_vertices(terms, VARIABLES as u32)
+        })
     }
 
-    fn chunk_sums(words: &[u64], rows: &[u64], lanes: &[Byte; LANES]) -> Vec<Byte> {
-        let mut sums = vec![Byte::ZERO; CHUNKS];
-        for (at, word) in words.iter().enumerate() {
-            let row = Self::member(rows[at / CHUNKS]);
-            for (lane, weight) in lanes.iter().enumerate() {
-                let term = bit(*word, lane).mul(weight).mul(&row);
-                sums[at % CHUNKS] = sums[at % CHUNKS].add(&term);
+    fn chunk_sums(kinds: &[(&[u64], &[u64])], lanes: &[Byte; LANES]) -> Vec<Byte> {
+        chunk_sums_of_all(kinds, |words, rows| {
+            let mut sums = vec![Byte::ZERO; CHUNKS];
+            for (at, word) in words.iter().enumerate() {
+                let row = Self::member(rows[at / CHUNKS]);
+                for (lane, weight) in lanes.iter().enumerate() {
+                    let term = bit(*word, lane).mul(weight).mul(&row);
+                    sums[at % CHUNKS] = sums[at % CHUNKS].add(&term);
+                }
             }
-        }
-        sums
+            sums
+        })
     }
 
     fn point(indicators: &[Byte]) -> Vec<Byte> {
@@ -254,23 +258,6 @@ impl<const RANDOM: bool> Ring for Small<RANDOM> {
             (sides, lanes[lane])
         });
         products_at_vertices(terms, variables)
-    }
-
-    fn no_sums(variables: u32) -> Added<Byte> {
-        Added::new(variables)
-    }
-
-    fn add_block_sums(
-        sums: &mut Added<Byte>,
-        left: &[[Byte; LANES]],
-        right: &[[Byte; LANES]],
-        lanes: &[Byte; LANES],
-    ) {
-        sums.add(|variables| Self::block_sums(left, right, variables, lanes));
-    }
-
-    fn total(sums: Added<Byte>, _: &[Byte; LANES]) -> Vec<Byte> {
-        sums.total()
     }
 
     fn fold_blocks(blocks: &[[Byte; LANES]], point: &[Byte]) -> Vec<[Byte; LANES]> {

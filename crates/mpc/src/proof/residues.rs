@@ -1,7 +1,7 @@
 //! The field for equations modulo p = 2^31 − 1. There are no maps in it.
 
 use super::grid::{Grid, Map, Place};
-use super::ring::{Added, Ring, Value};
+use super::ring::{Added, Ring, Value, Weighed, chunk_sums_of_all, vertex_sums_of_all};
 use kernels::residue_field::blocks::{self, Block};
 use kernels::residue_field::{self, CHUNKS, Element, LANES, ROW};
 use kernels::stream::Stream;
@@ -67,7 +67,7 @@ impl Ring for Residues {
     type Block = Block;
     type Weights = Block;
     type Point = [Element; CHUNKS];
-    type Sums = Added<Element>;
+    type Sums = Added<Self>;
     type Map = NoMap;
     const ZEROS: Block = Block::ZERO;
 
@@ -102,12 +102,16 @@ impl Ring for Residues {
         block.lanes().to_vec()
     }
 
-    fn vertex_sums(terms: &[[&[u64]; 2]], rows: &[u64], lanes: &Block) -> Vec<Element> {
-        residue_field::vertex_sums(terms, rows, lanes)
+    fn vertex_sums(kinds: &[Weighed], lanes: &Block) -> Vec<Element> {
+        vertex_sums_of_all(kinds, |terms, rows| {
+            residue_field::vertex_sums(terms, rows, lanes)
+        })
     }
 
-    fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Block) -> Vec<Element> {
-        residue_field::chunk_sums(words, rows, lanes)
+    fn chunk_sums(kinds: &[(&[u64], &[u64])], lanes: &Block) -> Vec<Element> {
+        chunk_sums_of_all(kinds, |words, rows| {
+            residue_field::chunk_sums(words, rows, lanes)
+        })
     }
 
     fn point(indicators: &[Element]) -> [Element; CHUNKS] {
@@ -131,18 +135,6 @@ impl Ring for Residues {
 
     fn block_sums(left: &[Block], right: &[Block], variables: u32, lanes: &Block) -> Vec<Element> {
         blocks::vertex_sums(left, right, variables, lanes)
-    }
-
-    fn no_sums(variables: u32) -> Added<Element> {
-        Added::new(variables)
-    }
-
-    fn add_block_sums(sums: &mut Added<Element>, left: &[Block], right: &[Block], lanes: &Block) {
-        sums.add(|variables| Self::block_sums(left, right, variables, lanes));
-    }
-
-    fn total(sums: Added<Element>, _: &Block) -> Vec<Element> {
-        sums.total()
     }
 
     fn fold_blocks(blocks: &[Block], point: &[Element]) -> Vec<Block> {

@@ -67,7 +67,7 @@ pub trait Ring: Sized {
     /// A point at which rows are folded.
     type Point: Sync;
     /// Sums of the products of blocks, to which more are added.
-    type Sums;
+    type Sums: BlockSums<Self>;
     /// The bilinear maps that equations may be about.
     type Map: Map<Element = Self::Element, Block = Self::Block, Weights = Self::Weights>;
     /// The block of zeros.
@@ -94,39 +94,13 @@ pub trait Ring: Sized {
     /// Returns the elements of a block.
     fn lanes(block: &Self::Block) -> Vec<Self::Element>;
 
-    /// Returns, at each of {0, 1, ∞}^5, the sum of the products of rows of all terms, with weights
-    /// of rows and lanes.
-    fn vertex_sums(
-        terms: &[[&[u64]; 2]],
-        rows: &[u64],
-        lanes: &Self::Weights,
-    ) -> Vec<Self::Element>;
+    /// Returns, at each of {0, 1, ∞}^5, the sum of the products of rows of all terms of all kinds,
+    /// with weights of rows and lanes. What counts twice is added twice.
+    fn vertex_sums(kinds: &[Weighed], lanes: &Self::Weights) -> Vec<Self::Element>;
 
-    /// Returns, for each chunk, the sum of words with weights of rows and lanes.
-    fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Self::Weights) -> Vec<Self::Element>;
-
-    /// Returns the sum of [`vertex_sums`](Self::vertex_sums) over equations of several kinds, with
-    /// the weights of their rows. What counts twice is added twice.
-    fn vertex_sums_of_all(kinds: &[Weighed], lanes: &Self::Weights) -> Vec<Self::Element> {
-        let mut sums = vec![Self::Element::ZERO; Level::Words.values()];
-        for (kind, rows) in kinds {
-            let more = Self::vertex_sums(&kind.terms, rows, lanes);
-            for _ in 0..kind.times() {
-                add(&mut sums, &more);
-            }
-        }
-        sums
-    }
-
-    /// Returns the sum of [`chunk_sums`](Self::chunk_sums) over words of several kinds, with the
-    /// weights of their rows.
-    fn chunk_sums_of_all(kinds: &[(&[u64], &[u64])], lanes: &Self::Weights) -> Vec<Self::Element> {
-        let mut sums = vec![Self::Element::ZERO; CHUNKS];
-        for (words, rows) in kinds {
-            add(&mut sums, &Self::chunk_sums(words, rows, lanes));
-        }
-        sums
-    }
+    /// Returns, for each chunk, the sum of words of all kinds, with weights of lanes and the given
+    /// ones of rows.
+    fn chunk_sums(kinds: &[(&[u64], &[u64])], lanes: &Self::Weights) -> Vec<Self::Element>;
 
     /// Returns the point at which the indicators of the chunks have these values.
     fn point(indicators: &[Self::Element]) -> Self::Point;
@@ -151,22 +125,46 @@ pub trait Ring: Sized {
         lanes: &Self::Weights,
     ) -> Vec<Self::Element>;
 
-    /// Returns sums of nothing, in this number of variables.
-    fn no_sums(variables: u32) -> Self::Sums;
-
-    /// Adds what [`block_sums`](Self::block_sums) returns of these blocks, in this thread.
-    fn add_block_sums(
-        sums: &mut Self::Sums,
-        left: &[Self::Block],
-        right: &[Self::Block],
-        lanes: &Self::Weights,
-    );
-
-    /// Returns the sums.
-    fn total(sums: Self::Sums, lanes: &Self::Weights) -> Vec<Self::Element>;
-
     /// Returns the sums of blocks times the elements of `point`.
     fn fold_blocks(blocks: &[Self::Block], point: &[Self::Element]) -> Vec<Self::Block>;
+}
+
+/// What [`Ring::block_sums`] returns, of blocks that are added little by little.
+pub trait BlockSums<R: Ring> {
+    /// Returns sums of nothing, in this number of variables.
+    fn new(variables: u32) -> Self;
+
+    /// Adds the sums of blocks, in this thread.
+    fn add(&mut self, left: &[R::Block], right: &[R::Block], lanes: &R::Weights);
+
+    /// Returns the sums.
+    fn total(self, lanes: &R::Weights) -> Vec<R::Element>;
+}
+
+/// Sums that are kept as elements.
+pub struct Added<R: Ring> {
+    variables: u32,
+    sums: Vec<R::Element>,
+}
+
+impl<R: Ring> BlockSums<R> for Added<R> {
+    fn new(variables: u32) -> Self {
+        Self {
+            variables,
+            sums: vec![R::Element::ZERO; 3_usize.pow(variables)],
+        }
+    }
+
+    fn add(&mut self, left: &[R::Block], right: &[R::Block], lanes: &R::Weights) {
+        add(
+            &mut self.sums,
+            &R::block_sums(left, right, self.variables, lanes),
+        );
+    }
+
+    fn total(self, _: &R::Weights) -> Vec<R::Element> {
+        self.sums
+    }
 }
 
 fn add<E: Value>(sums: &mut [E], others: &[E]) {
@@ -175,28 +173,31 @@ fn add<E: Value>(sums: &mut [E], others: &[E]) {
     }
 }
 
-/// Sums that are kept as elements.
-pub struct Added<E> {
-    variables: u32,
-    sums: Vec<E>,
-}
-
-impl<E: Value> Added<E> {
-    pub(super) fn new(variables: u32) -> Self {
-        Self {
-            variables,
-            sums: vec![E::ZERO; 3_usize.pow(variables)],
+/// Adds up what `sums` returns of the terms of each kind and the weights of their rows.
+pub(super) fn vertex_sums_of_all<E: Value>(
+    kinds: &[Weighed],
+    sums: impl Fn(&[[&[u64]; 2]], &[u64]) -> Vec<E>,
+) -> Vec<E> {
+    let mut total = vec![E::ZERO; Level::Words.values()];
+    for (kind, rows) in kinds {
+        let more = sums(&kind.terms, rows);
+        for _ in 0..kind.times() {
+            add(&mut total, &more);
         }
     }
+    total
+}
 
-    /// Adds what `sums` returns, given the number of variables.
-    pub(super) fn add(&mut self, sums: impl FnOnce(u32) -> Vec<E>) {
-        add(&mut self.sums, &sums(self.variables));
+/// Adds up what `sums` returns of the words of each kind and the weights of their rows.
+pub(super) fn chunk_sums_of_all<E: Value>(
+    kinds: &[(&[u64], &[u64])],
+    sums: impl Fn(&[u64], &[u64]) -> Vec<E>,
+) -> Vec<E> {
+    let mut total = vec![E::ZERO; CHUNKS];
+    for (words, rows) in kinds {
+        add(&mut total, &sums(words, rows));
     }
-
-    pub(super) fn total(self) -> Vec<E> {
-        self.sums
-    }
+    total
 }
 
 /// The ring for equations modulo 2^64.
@@ -268,16 +269,8 @@ impl Ring for Words {
         block.lanes().to_vec()
     }
 
-    fn vertex_sums(terms: &[[&[u64]; 2]], rows: &[u64], lanes: &Block) -> Vec<Element> {
-        words::vertex_sums(terms, rows).of_lanes(lanes)
-    }
-
-    fn chunk_sums(words: &[u64], rows: &[u64], lanes: &Block) -> Vec<Element> {
-        words::chunk_sums(words, rows).of_lanes(lanes)
-    }
-
     /// The lanes of all kinds are added up once.
-    fn vertex_sums_of_all(kinds: &[Weighed], lanes: &Block) -> Vec<Element> {
+    fn vertex_sums(kinds: &[Weighed], lanes: &Block) -> Vec<Element> {
         let mut total = words::Sums::zero(words::VERTICES);
         for (kind, rows) in kinds {
             let sums = words::vertex_sums(&kind.terms, rows);
@@ -289,7 +282,7 @@ impl Ring for Words {
     }
 
     /// As above.
-    fn chunk_sums_of_all(kinds: &[(&[u64], &[u64])], lanes: &Block) -> Vec<Element> {
+    fn chunk_sums(kinds: &[(&[u64], &[u64])], lanes: &Block) -> Vec<Element> {
         let mut total = words::Sums::zero(CHUNKS);
         for (words, rows) in kinds {
             total += &words::chunk_sums(words, rows);
@@ -317,24 +310,22 @@ impl Ring for Words {
         sums.iter().map(|sums| sums.inner_product(lanes)).collect()
     }
 
-    fn no_sums(variables: u32) -> blocks::VertexSums {
+    fn fold_blocks(blocks: &[Block], point: &[Element]) -> Vec<Block> {
+        blocks::fold(blocks, point)
+    }
+}
+
+impl BlockSums<Words> for blocks::VertexSums {
+    fn new(variables: u32) -> Self {
         blocks::VertexSums::new(variables)
     }
 
-    fn add_block_sums(sums: &mut blocks::VertexSums, left: &[Block], right: &[Block], _: &Block) {
-        sums.add(left, right);
+    fn add(&mut self, left: &[Block], right: &[Block], _: &Block) {
+        blocks::VertexSums::add(self, left, right);
     }
 
-    fn total(sums: blocks::VertexSums, lanes: &Block) -> Vec<Element> {
-        let blocks = sums.blocks();
-        blocks
-            .iter()
-            .map(|sums| sums.inner_product(lanes))
-            .collect()
-    }
-
-    fn fold_blocks(blocks: &[Block], point: &[Element]) -> Vec<Block> {
-        blocks::fold(blocks, point)
+    fn total(self, lanes: &Block) -> Vec<Element> {
+        self.of_lanes(lanes)
     }
 }
 
@@ -369,7 +360,7 @@ impl Ring for Bits {
     type Block = BitBlock;
     type Weights = ();
     type Point = binary_field::Point;
-    type Sums = Added<FieldElement>;
+    type Sums = Added<Self>;
     type Map = InnerProduct;
     const ZEROS: BitBlock = [0; 64];
 
@@ -401,14 +392,18 @@ impl Ring for Bits {
         block.iter().map(|word| FieldElement(*word)).collect()
     }
 
-    fn vertex_sums(terms: &[[&[u64]; 2]], rows: &[u64], (): &()) -> Vec<FieldElement> {
-        let sums = binary_field::vertex_sums(terms, rows);
-        sums.into_iter().map(FieldElement).collect()
+    fn vertex_sums(kinds: &[Weighed], (): &()) -> Vec<FieldElement> {
+        vertex_sums_of_all(kinds, |terms, rows| {
+            let sums = binary_field::vertex_sums(terms, rows);
+            sums.into_iter().map(FieldElement).collect()
+        })
     }
 
-    fn chunk_sums(words: &[u64], rows: &[u64], (): &()) -> Vec<FieldElement> {
-        let sums = binary_field::weighted_sums(words, rows);
-        sums.into_iter().map(FieldElement).collect()
+    fn chunk_sums(kinds: &[(&[u64], &[u64])], (): &()) -> Vec<FieldElement> {
+        chunk_sums_of_all(kinds, |words, rows| {
+            let sums = binary_field::weighted_sums(words, rows);
+            sums.into_iter().map(FieldElement).collect()
+        })
     }
 
     fn point(indicators: &[FieldElement]) -> binary_field::Point {
@@ -449,23 +444,6 @@ impl Ring for Bits {
             }
         }
         sums.into_iter().map(FieldElement).collect()
-    }
-
-    fn no_sums(variables: u32) -> Added<FieldElement> {
-        Added::new(variables)
-    }
-
-    fn add_block_sums(
-        sums: &mut Added<FieldElement>,
-        left: &[BitBlock],
-        right: &[BitBlock],
-        (): &(),
-    ) {
-        sums.add(|variables| Self::block_sums(left, right, variables, &()));
-    }
-
-    fn total(sums: Added<FieldElement>, (): &()) -> Vec<FieldElement> {
-        sums.total()
     }
 
     fn fold_blocks(blocks: &[BitBlock], point: &[FieldElement]) -> Vec<BitBlock> {

@@ -124,7 +124,7 @@ impl<'a, R: Ring> Verifier<'a, R> {
             .of_kinds(self.known.iter().map(|kind| &kind.factors));
         let constants = self.known.iter().map(|kind| kind.constants);
         let kinds: Vec<_> = constants.zip(rows).collect();
-        let sums = R::chunk_sums_of_all(&kinds, &self.weights.lanes);
+        let sums = R::chunk_sums(&kinds, &self.weights.lanes);
         let weighted = sums.iter().zip(&self.weights.chunks);
         weighted.fold(R::Element::ZERO, |sum, (each, weight)| {
             sum.add(&each.mul(weight))
