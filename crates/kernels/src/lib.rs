@@ -4,6 +4,8 @@
 //! - [`dispatch`]: which kernels this machine runs, and how to force others;
 //! - [`aes`]: AES-128 over many blocks;
 //! - [`stream`]: pseudo-random words from AES in counter mode, with each range handed out once;
+//! - [`correlated_tree`]: trees of seeds whose levels have one sum;
+//! - [`sparse_code`]: a random linear code with few entries in each row;
 //! - [`planes`]: conversion of values to bit planes and back, and of bytes 0 and 1 to packed bits;
 //! - [`pack`]: dense packing of the low bits of each word;
 //! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
@@ -20,12 +22,13 @@
 //! No code in this crate depends on a protocol. No kernel branches on the words that it is given,
 //! or indexes by them: time depends only on lengths. This is the only crate with `unsafe` code. It
 //! uses it for intrinsics, for assembly for tiles of bytes and the system call that requests them,
-//! for writes by several threads to disjoint parts of one slice, and for allocators, one of them
-//! for tests. Every kernel has a portable version, and tests compare the two bit for bit.
+//! for writes by several threads to disjoint parts of one slice, for indexes that are drawn below a
+//! bound, and for allocators, one of them for tests. Every kernel has a portable version, and tests compare the two bit for bit.
 
 pub mod aes;
 pub mod binary_field;
 pub mod convolution;
+pub mod correlated_tree;
 pub mod dispatch;
 pub mod galois;
 pub mod large_pages;
@@ -40,6 +43,7 @@ pub mod planes;
 pub mod projection;
 pub mod residue_field;
 pub mod residues;
+pub mod sparse_code;
 pub mod stream;
 pub mod third;
 

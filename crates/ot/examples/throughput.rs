@@ -3,8 +3,12 @@
 //! depths of the trees other than the usual one.
 
 use ot::products::{self, ScalarKeys, Scalars};
-use ot::{Pair, Setup};
+use ot::{Pair, Receiver, Sender, Setup};
 use std::time::Instant;
+
+/// The allocator of sessions.
+#[global_allocator]
+static MEMORY: kernels::large_pages::LargePages = kernels::large_pages::LargePages;
 
 const WORDS: usize = 1 << 14;
 const REPETITIONS: usize = 9;
@@ -100,50 +104,8 @@ fn measure(depth: usize) {
     let values: Vec<u64> = (0..64 * WORDS as u64)
         .map(|i| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
         .collect();
-    let extension = one.receiver.extension_words(WORDS);
     let (chooser, sender) = (&mut one.receiver, &mut two.sender);
-
-    let times = both(
-        || chooser.extend(&choices),
-        |(message, _)| sender.extend(WORDS, message),
-        |_, _| (),
-    );
-    report("extension alone", 64 * WORDS, extension, times);
-    let times = both(
-        || chooser.extend(&choices),
-        |(message, _)| sender.extend(WORDS, message).expect("its length").random(),
-        |(_, chosen), _| drop(chosen.random()),
-    );
-    report("random", 64 * WORDS, extension, times);
-    let times = both(
-        || chooser.extend(&choices),
-        |(message, _)| {
-            sender
-                .extend(WORDS, message)
-                .expect("its length")
-                .correlate_bits(&[&choices])
-                .1
-        },
-        |(_, chosen), message| drop(chosen.correlate_bits(1, &message)),
-    );
-    report("correlated bits", 64 * WORDS, extension + WORDS, times);
-    let times = both(
-        || chooser.extend(&choices),
-        |(message, _)| {
-            sender
-                .extend(WORDS, message)
-                .expect("its length")
-                .correlate(&[&values], 64)
-                .1
-        },
-        |(_, chosen), message| drop(chosen.correlate(1, 64, &message)),
-    );
-    report(
-        "correlated words",
-        64 * WORDS,
-        extension + 64 * WORDS,
-        times,
-    );
+    forms(chooser, sender, &choices, &values, false);
 
     let scalars = &values[..WORDS];
     let bits = products::choices(scalars);
@@ -158,7 +120,7 @@ fn measure(depth: usize) {
     report(
         "products",
         WORDS,
-        extension + products::message_words(WORDS),
+        chooser.extension_words(WORDS) + products::message_words(WORDS),
         times,
     );
 
@@ -195,6 +157,85 @@ fn measure(depth: usize) {
             m * k * n,
             words,
             times,
+        );
+    }
+    println!("silent");
+    forms(chooser, sender, &choices, &values, true);
+}
+
+/// Measures the forms of transfers.
+fn forms(
+    chooser: &mut Receiver,
+    sender: &mut Sender,
+    choices: &[u64],
+    values: &[u64],
+    is_silent: bool,
+) {
+    refill(chooser, sender, is_silent);
+    let extension = chooser.extension_words(WORDS);
+    let times = both(
+        || chooser.extend(choices),
+        |(message, _)| sender.extend(WORDS, message),
+        |_, _| (),
+    );
+    report("extension alone", 64 * WORDS, extension, times);
+    refill(chooser, sender, is_silent);
+    let times = both(
+        || chooser.extend(choices),
+        |(message, _)| sender.extend(WORDS, message).expect("its length").random(),
+        |(_, chosen), _| drop(chosen.random()),
+    );
+    report("random", 64 * WORDS, extension, times);
+    refill(chooser, sender, is_silent);
+    let times = both(
+        || chooser.extend(choices),
+        |(message, _)| {
+            sender
+                .extend(WORDS, message)
+                .expect("its length")
+                .correlate_bits(&[choices])
+                .1
+        },
+        |(_, chosen), message| drop(chosen.correlate_bits(1, &message)),
+    );
+    report("correlated bits", 64 * WORDS, extension + WORDS, times);
+    refill(chooser, sender, is_silent);
+    let times = both(
+        || chooser.extend(choices),
+        |(message, _)| {
+            sender
+                .extend(WORDS, message)
+                .expect("its length")
+                .correlate(&[values], 64)
+                .1
+        },
+        |(_, chosen), message| drop(chosen.correlate(1, 64, &message)),
+    );
+    report(
+        "correlated words",
+        64 * WORDS,
+        extension + 64 * WORDS,
+        times,
+    );
+}
+
+/// Prepares silent transfers for one measurement, if they are wanted.
+fn refill(chooser: &mut Receiver, sender: &mut Sender, is_silent: bool) {
+    let transfers = REPETITIONS * 64 * WORDS;
+    if let Some(lengths) = chooser.refill(transfers).filter(|_| is_silent) {
+        let start = Instant::now();
+        let request = chooser.request();
+        let requested = start.elapsed();
+        let start = Instant::now();
+        let answer = sender.answer(lengths, &request).expect("its length");
+        let answered = start.elapsed();
+        let start = Instant::now();
+        chooser.refilled(&answer).expect("its length");
+        println!(
+            "  refill: sender {:.1} ms, receiver {:.1} ms; {} kB",
+            answered.as_secs_f64() * 1e3,
+            (requested + start.elapsed()).as_secs_f64() * 1e3,
+            8 * (request.len() + answer.len()) / 1000
         );
     }
 }

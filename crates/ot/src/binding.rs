@@ -2,7 +2,7 @@
 
 use crate::Error;
 use curve25519_dalek::scalar::Scalar;
-use kernels::stream::random_key;
+use kernels::stream::{Key, random_key};
 use zeroize::{Zeroize, Zeroizing};
 
 /// The end that sends in the transfers that a hash is for. This is the extension's sender, who is
@@ -82,6 +82,10 @@ impl Secrets {
         let mut wide = Zeroizing::new([0; 64]);
         self.0.fill(&mut *wide);
         Zeroizing::new(Scalar::from_bytes_mod_order_wide(&wide))
+    }
+
+    pub(crate) fn key(&mut self) -> Key {
+        Key::from_bytes(self.bits().to_le_bytes())
     }
 
     pub(crate) fn bits(&mut self) -> Zeroizing<u128> {

@@ -18,21 +18,21 @@
 //! lacks, so c_j looks uniform. The receiver sees nothing, and the other pads are H(t ⊕ δ) with δ
 //! unknown: pseudo-random by the correlation robustness of H.
 //!
-//! Silent transfers (Boyle and others, CCS 2019, and Ferret, CCS 2020) are not used. They send a
-//! fraction of a bit instead of 128 / k. But they rest on the hardness of learning parity with
-//! noise for codes and parameters that are still being revised, take several times the computation,
-//! and work in batches of millions. In both cases the forms send further bits: 64 for a correlated
-//! word, 33 for a bit of a product. So compared with trees of depth 4, they would save at most a
-//! factor of two, and more only for correlated bits.
+//! **Many transfers** are silent ([`silent`](crate::silent)): once a direction has made 2^18, both
+//! ends exchange the messages of a refill when one is due ([`Receiver::refill`]). From then on, an
+//! extension sends one bit for each transfer, while the refill lasts. Without a refill, transfers
+//! come from the trees.
 
 use crate::Error;
 use crate::base::COUNT;
 use crate::forms::{Chosen, Offered};
 use crate::hash::{Family, SEGMENT};
 use crate::leaves::{Leaves, WORDS};
-use crate::rows::Spare;
+use crate::rows::{Rows, Spare};
+use crate::silent::{Receiving, Refill, Sending};
 use kernels::message::unless_length;
 use kernels::planes;
+use kernels::stream::Key;
 use rayon::prelude::*;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -54,18 +54,15 @@ const _: () = assert!(
     "calls begin where segments of the hash do"
 );
 
-/// Returns the words of an extension's message for w words of choices, at the usual [`DEPTH`].
-#[must_use]
-pub const fn extension_words(w: usize) -> usize {
-    w * COUNT.div_ceil(DEPTH)
-}
-
 /// The end that chooses one pad of each pair.
 pub struct Receiver {
     pub(crate) leaves: Leaves,
     family: Arc<Family>,
     next: u64,
     spare: Spare,
+    silent: Receiving,
+    /// Transfers of a refill whose answer has not arrived.
+    requested: Option<Chosen>,
     /// Omits the mask of the choices, so that a test can show that it would notice.
     #[cfg(test)]
     pub(crate) unmasked: bool,
@@ -78,6 +75,7 @@ pub struct Sender {
     family: Arc<Family>,
     next: u64,
     spare: Spare,
+    silent: Sending,
 }
 
 /// Takes the numbers of the next 64·`words` transfers. Calls begin at a multiple of a tile.
@@ -91,48 +89,114 @@ fn take(next: &mut u64, words: usize) -> u64 {
 }
 
 impl Receiver {
-    pub(crate) fn new(leaves: Leaves, family: Family) -> Self {
+    pub(crate) fn new(leaves: Leaves, family: Family, secret: &Key) -> Self {
+        let family = Arc::new(family);
         Self {
             leaves,
-            family: Arc::new(family),
             next: 0,
             spare: Spare::default(),
+            silent: Receiving::new(Arc::clone(&family), secret),
+            requested: None,
+            family,
             #[cfg(test)]
             unmasked: false,
         }
     }
 
-    /// Returns the words of an extension's message for w words of choices.
+    /// Returns the messages to exchange before this many transfers, if a refill of silent transfers
+    /// is due. The sender of the same transfers gets the same.
+    #[must_use]
+    pub fn refill(&self, transfers: usize) -> Option<Refill> {
+        let extension = |words| words * self.leaves.trees();
+        self.silent.refill(transfers, self.next, extension)
+    }
+
+    /// Begins a refill that is due. Returns the message to the sender, which may have no words.
+    #[must_use]
+    pub fn request(&mut self) -> Vec<u64> {
+        let Some(choices) = self.silent.request() else {
+            return Vec::new();
+        };
+        let first = take(&mut self.next, choices.len());
+        let (message, requested) = self.transfers(first, &choices);
+        self.requested = Some(requested);
+        message
+    }
+
+    /// Ends a refill with the sender's message.
+    ///
+    /// # Errors
+    /// If the message is not that of whole batches.
+    pub fn refilled(&mut self, answer: &[u64]) -> Result<(), Error> {
+        let requested = self.requested.take();
+        let extended = requested
+            .as_ref()
+            .map(|chosen| (&*chosen.rows, &*chosen.choices));
+        self.silent.refilled(extended, answer)
+    }
+
+    /// Returns the words of the next extension's message for w words of choices.
     #[must_use]
     pub fn extension_words(&self, w: usize) -> usize {
-        w * self.leaves.trees()
+        if self.silent.has(64 * w) {
+            w
+        } else {
+            w * self.leaves.trees()
+        }
     }
 
     /// Makes one transfer for each bit of `choices`. Returns the message to the sender, and the
     /// chosen pads.
     #[must_use]
     pub fn extend(&mut self, choices: &[u64]) -> (Vec<u64>, Chosen) {
-        let first = take(&mut self.next, choices.len());
-        self.transfers(first, choices)
+        let (first, silent) = self.begin(choices);
+        silent.unwrap_or_else(|| self.transfers(first, choices))
     }
 
     /// Calls [`Receiver::extend`] for several vectors of choices, one after another, on all threads
     /// at once. Short vectors alone would leave threads idle.
     #[must_use]
     pub fn extend_each(&mut self, choices: &[&[u64]]) -> Vec<(Vec<u64>, Chosen)> {
-        let numbered: Vec<_> = choices
+        let begun: Vec<_> = choices
             .iter()
-            .map(|choices| (take(&mut self.next, choices.len()), *choices))
+            .map(|choices| (self.begin(choices), *choices))
             .collect();
-        numbered
+        begun
             .into_par_iter()
-            .map(|(first, choices)| self.transfers(first, choices))
+            .map(|((first, silent), choices)| {
+                silent.unwrap_or_else(|| self.transfers(first, choices))
+            })
             .collect()
+    }
+
+    /// Takes the numbers of the next transfers, and the transfers if they are silent.
+    fn begin(&mut self, choices: &[u64]) -> (u64, Option<(Vec<u64>, Chosen)>) {
+        let first = take(&mut self.next, choices.len());
+        let n = 64 * choices.len();
+        let silent = self.silent.has(n).then(|| {
+            let mut rows = self.spare.rows(n);
+            let message = self.silent.take(choices, &mut rows);
+            #[cfg(test)]
+            if self.unmasked {
+                return (choices.to_vec(), self.chosen(first, rows, choices));
+            }
+            (message, self.chosen(first, rows, choices))
+        });
+        (first, silent)
+    }
+
+    fn chosen(&self, first: u64, rows: Rows, choices: &[u64]) -> Chosen {
+        Chosen {
+            family: Arc::clone(&self.family),
+            first,
+            rows,
+            choices: choices.to_vec(),
+        }
     }
 
     fn transfers(&self, first: u64, choices: &[u64]) -> (Vec<u64>, Chosen) {
         let trees = self.leaves.trees();
-        let mut message = vec![0; self.extension_words(choices.len())];
+        let mut message = vec![0; choices.len() * trees];
         let mut rows = self.spare.rows(64 * choices.len());
         message
             .par_chunks_mut(trees * WORDS)
@@ -158,24 +222,26 @@ impl Receiver {
                     });
                 planes::join_wide(&planes[..COUNT * words], rows);
             });
-        let chosen = Chosen {
-            family: Arc::clone(&self.family),
-            first,
-            rows,
-            choices: choices.to_vec(),
-        };
-        (message, chosen)
+        (message, self.chosen(first, rows, choices))
     }
 }
 
 impl Sender {
-    pub(crate) fn new(leaves: Leaves, delta: Zeroizing<u128>, family: Family) -> Self {
+    /// Creates the sender. `delta` must be odd.
+    pub(crate) fn new(
+        leaves: Leaves,
+        delta: Zeroizing<u128>,
+        family: Family,
+        secret: &Key,
+    ) -> Self {
+        let family = Arc::new(family);
         Self {
             leaves,
-            delta,
-            family: Arc::new(family),
             next: 0,
             spare: Spare::default(),
+            silent: Sending::new(delta.clone(), Arc::clone(&family), secret),
+            delta,
+            family,
         }
     }
 
@@ -185,10 +251,48 @@ impl Sender {
         *self.delta
     }
 
-    /// Returns the words of an extension's message for w words of choices.
+    /// Returns the messages to exchange before this many transfers, if a refill of silent transfers
+    /// is due. The receiver of the same transfers gets the same.
+    #[must_use]
+    pub fn refill(&self, transfers: usize) -> Option<Refill> {
+        let extension = |words| words * self.leaves.trees();
+        self.silent.refill(transfers, self.next, extension)
+    }
+
+    /// Takes part in a refill that is due, with the receiver's message. Returns the message to the
+    /// receiver.
+    ///
+    /// # Errors
+    /// If the message has another length than [`Refill::request`].
+    pub fn answer(&mut self, refill: Refill, request: &[u64]) -> Result<Vec<u64>, Error> {
+        unless_length("a request for silent transfers", refill.request, request)?;
+        let words = request.len() / self.leaves.trees();
+        let extended = (words > 0).then(|| {
+            let first = take(&mut self.next, words);
+            self.transfers(first, words, request)
+        });
+        let rows = extended.as_ref().map(|offered| &*offered.rows);
+        Ok(self.silent.answer(rows, refill.answer))
+    }
+
+    /// Returns the words of the next extension's message for w words of choices.
     #[must_use]
     pub fn extension_words(&self, w: usize) -> usize {
-        w * self.leaves.trees()
+        self.words_of_each(w, 1)[0]
+    }
+
+    /// Returns the words of the messages of the next extensions, all for w words of choices.
+    #[must_use]
+    pub fn words_of_each(&self, w: usize, extensions: usize) -> Vec<usize> {
+        let silent = |at| self.silent.has(64 * w * (at + 1));
+        let words = |at| {
+            if silent(at) {
+                w
+            } else {
+                w * self.leaves.trees()
+            }
+        };
+        (0..extensions).map(words).collect()
     }
 
     /// Computes both pads of each transfer from the receiver's message.
@@ -198,8 +302,8 @@ impl Sender {
     /// are used up.
     pub fn extend(&mut self, words: usize, message: &[u64]) -> Result<Offered, Error> {
         unless_length("an extension", self.extension_words(words), message)?;
-        let first = take(&mut self.next, words);
-        Ok(self.transfers(first, words, message))
+        let (first, silent) = self.begin(words, message);
+        Ok(silent.unwrap_or_else(|| self.transfers(first, words, message)))
     }
 
     /// Calls [`Sender::extend`] for several messages, one after another, and `make` for each
@@ -214,18 +318,42 @@ impl Sender {
         messages: &[Vec<u64>],
         make: impl Fn(usize, Offered) -> T + Sync,
     ) -> Result<Vec<T>, Error> {
-        for message in messages {
-            unless_length("an extension", self.extension_words(words), message)?;
+        let lengths = self.words_of_each(words, messages.len());
+        for (message, length) in messages.iter().zip(lengths) {
+            unless_length("an extension", length, message)?;
         }
-        let numbered: Vec<_> = messages
+        let begun: Vec<_> = messages
             .iter()
-            .map(|message| (take(&mut self.next, words), message))
+            .map(|message| (self.begin(words, message), message))
             .collect();
-        Ok(numbered
+        Ok(begun
             .into_par_iter()
             .enumerate()
-            .map(|(at, (first, message))| make(at, self.transfers(first, words, message)))
+            .map(|(at, ((first, silent), message))| {
+                let offered = silent.unwrap_or_else(|| self.transfers(first, words, message));
+                make(at, offered)
+            })
             .collect())
+    }
+
+    /// Takes the numbers of the next transfers, and the transfers if they are silent.
+    fn begin(&mut self, words: usize, message: &[u64]) -> (u64, Option<Offered>) {
+        let first = take(&mut self.next, words);
+        let silent = self.silent.has(64 * words).then(|| {
+            let mut rows = self.spare.rows(64 * words);
+            self.silent.take(message, &mut rows);
+            self.offered(first, rows)
+        });
+        (first, silent)
+    }
+
+    fn offered(&self, first: u64, rows: Rows) -> Offered {
+        Offered {
+            family: Arc::clone(&self.family),
+            delta: self.delta.clone(),
+            first,
+            rows,
+        }
     }
 
     fn transfers(&self, first: u64, words: usize, message: &[u64]) -> Offered {
@@ -250,12 +378,7 @@ impl Sender {
                     });
                 planes::join_wide(&planes[..COUNT * words], rows);
             });
-        Offered {
-            family: Arc::clone(&self.family),
-            delta: self.delta.clone(),
-            first,
-            rows,
-        }
+        self.offered(first, rows)
     }
 }
 

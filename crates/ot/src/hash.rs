@@ -27,6 +27,10 @@ pub(crate) enum Purpose {
     Stream = 2,
     /// A level of trees.
     Tree = 3,
+    /// A tree of silent transfers.
+    CorrelatedTree = 4,
+    /// The columns of a code of silent transfers.
+    Code = 5,
 }
 
 /// A part that a test leaves out of the hash, to show that it would notice.
@@ -58,6 +62,14 @@ impl Family {
             #[cfg(test)]
             mutation: Mutation::None,
         }
+    }
+
+    /// Returns a family whose hash lacks a part.
+    #[cfg(test)]
+    pub(crate) fn mutated(mutation: Mutation) -> Self {
+        let mut family = Self::of(cipher(1));
+        family.mutation = mutation;
+        family
     }
 
     /// Returns the permutation for a purpose and two numbers. The second number is less than 2^32.

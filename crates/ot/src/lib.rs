@@ -47,6 +47,7 @@ mod leaves;
 pub mod products;
 mod rows;
 mod setup;
+mod silent;
 mod tree;
 
 #[cfg(test)]
@@ -55,8 +56,9 @@ mod secrecy;
 mod wiping;
 
 pub use error::Error;
-pub use extension::{DEPTH, Receiver, Sender, extension_words};
+pub use extension::{DEPTH, Receiver, Sender};
 pub use forms::{Chosen, Offered, correlate_words};
 pub use setup::{
     CORRECTION_WORDS, Corrected, FIRST_WORDS, Pair, REPLY_WORDS, Replied, Setup, correction_words,
 };
+pub use silent::Refill;

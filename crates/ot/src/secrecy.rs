@@ -96,6 +96,54 @@ fn the_sender_does_not_see_the_choices() {
     }
 }
 
+/// Returns both ends after a refill of silent transfers for `one.receiver`.
+fn silent_pairs() -> (Pair, Pair) {
+    let (mut one, mut two, _) = pairs(4);
+    let choices = [0x0123_4567_89ab_cdef; 1 << 12];
+    let (message, _) = one.receiver.extend(&choices);
+    drop(two.sender.extend(choices.len(), &message).unwrap());
+    let refill = one.receiver.refill(1).expect("it is due");
+    let request = one.receiver.request();
+    let answer = two.sender.answer(refill, &request).unwrap();
+    one.receiver.refilled(&answer).unwrap();
+    (one, two)
+}
+
+#[test]
+fn the_sender_does_not_see_silent_choices() {
+    for choice in [0, u64::MAX] {
+        let view = |unmasked| {
+            let (mut one, _) = silent_pairs();
+            one.receiver.unmasked = unmasked;
+            let (message, _) = one.receiver.extend(&[choice; 1 << 13]);
+            assert_eq!(message.len(), 1 << 13);
+            uniform(&message)
+        };
+        assert!(view(false));
+        assert!(!view(true), "a missing mask is noticed");
+    }
+}
+
+#[test]
+fn the_receiver_does_not_see_the_other_silent_pads() {
+    let view = |mutation| {
+        let (mut one, mut two) = silent_pairs();
+        let (message, _) = one.receiver.extend(&[0x0f0f; 256]);
+        let mut offered = two.sender.extend(256, &message).unwrap();
+        offered.family = Arc::new(crate::hash::Family::mutated(mutation));
+        let (zeros, ones) = offered.random();
+        let both: Vec<u128> = zeros
+            .iter()
+            .zip(&ones)
+            .map(|(zero, one)| zero ^ one)
+            .collect();
+        uniform(&words(&both))
+    };
+    assert!(view(Mutation::None));
+    // Without a hash, both pads of a transfer differ by the secret.
+    assert!(!view(Mutation::NoHash));
+}
+
 /// Returns transfers with these choices, from a session with a mutated hash and, if `no_secret` is
 /// set, a secret of zero.
 fn transfers(choices: &[u64], mutation: Mutation, no_secret: bool) -> (Offered, Chosen) {
@@ -264,13 +312,22 @@ fn known_answers() {
         });
         digests.push(hasher.finalize().to_hex()[..16].to_owned());
     }
+    let (mut one, mut two) = silent_pairs();
+    let (message, chosen) = one.receiver.extend(&[0x0123_4567_89ab_cdef; 40]);
+    let offered = two.sender.extend(40, &message).unwrap();
+    let mut hasher = blake3::Hasher::new();
+    for word in [message, words(&offered.rows), words(&chosen.rows)].concat() {
+        hasher.update(&word.to_le_bytes());
+    }
+    digests.push(hasher.finalize().to_hex()[..16].to_owned());
     assert_eq!(
         digests,
         [
-            "44209aa6a2f10680",
-            "ddac18330f97a0b9",
-            "5c72c6af21e36e69",
-            "b345a80eb7e39f1d"
+            "624a0f2b6bd9ec24",
+            "0578ac3715799084",
+            "c65560ec40b3948b",
+            "2c30d0e2cd260bfe",
+            "412a7fef01075761"
         ]
     );
 }

@@ -9,6 +9,7 @@ use crate::hash::{Family, Permutation, Purpose};
 use crate::leaves::Leaves;
 use crate::tree::{self, MAX_DEPTH};
 use kernels::message::unless_length;
+use kernels::stream::Key;
 use zeroize::Zeroizing;
 
 /// The number of words of the first message of a setup.
@@ -98,7 +99,8 @@ impl Setup {
     pub fn reply(mut self, peer_first_message: &[u64]) -> Result<(Replied, Vec<u64>), Error> {
         // The sender of an extension chooses in the base transfers. In each tree it learns all
         // leaves except that of its secret, from the keys of the secret's complement.
-        let delta = self.secrets.bits();
+        // Silent transfers need an odd secret.
+        let delta = Zeroizing::new(*self.secrets.bits() | 1);
         let (keys, message) = base::choose(
             &self.sending,
             &mut self.secrets,
@@ -112,6 +114,7 @@ impl Setup {
             base: self.base,
             delta,
             keys,
+            silent: [(); 2].map(|()| self.secrets.key()),
         };
         Ok((replied, message))
     }
@@ -125,6 +128,8 @@ pub struct Replied {
     base: base::Sender,
     delta: Zeroizing<u128>,
     keys: Zeroizing<Vec<u128>>,
+    /// Secrets for silent transfers: of the receiving and of the sending direction.
+    silent: [Key; 2],
 }
 
 impl Replied {
@@ -146,11 +151,12 @@ impl Replied {
             message.extend(corrections);
         }
         let corrected = Corrected {
-            receiver: Receiver::new(leaves, family(&self.receiving)),
+            receiver: Receiver::new(leaves, family(&self.receiving), &self.silent[0]),
             sending: self.sending,
             depth: self.depth,
             delta: self.delta,
             keys: self.keys,
+            silent: self.silent[1].clone(),
         };
         Ok((corrected, message))
     }
@@ -163,6 +169,7 @@ pub struct Corrected {
     depth: usize,
     delta: Zeroizing<u128>,
     keys: Zeroizing<Vec<u128>>,
+    silent: Key,
 }
 
 impl Corrected {
@@ -185,7 +192,7 @@ impl Corrected {
             leaves.push(rows, &seeds);
         }
         Ok(Pair {
-            sender: Sender::new(leaves, self.delta, family(&self.sending)),
+            sender: Sender::new(leaves, self.delta, family(&self.sending), &self.silent),
             receiver: self.receiver,
         })
     }

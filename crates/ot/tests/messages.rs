@@ -152,7 +152,7 @@ fn lengths_of_extensions_and_forms_are_checked() {
     let (mut one, mut two) = pairs(ot::DEPTH);
     let choices = words(3, 1);
     let (message, _) = one.receiver.extend(&choices);
-    assert_eq!(message.len(), ot::extension_words(3));
+    assert_eq!(message.len(), one.receiver.extension_words(3));
     for wrong in lengths(&message) {
         let result = two.sender.extend(3, &wrong);
         refuses_length(result, "an extension", message.len(), wrong.len());

@@ -19,6 +19,9 @@ const WAVE: usize = 1 << 11;
 /// Scalars of products of words that are under way at once, 64 transfers each.
 const PIECE: usize = AT_ONCE / 64;
 
+/// Pieces between refills of silent transfers. Each refill is waited for.
+const PIECES: usize = 8;
+
 /// ANDs whose left factors were chosen, with every other party.
 pub(super) struct Begun {
     pub(super) left: Vec<u64>,
@@ -42,7 +45,7 @@ impl Transfer {
         (0..self.channel.parties()).filter(move |peer| *peer != me)
     }
 
-    fn pair(&mut self, peer: usize) -> &mut ot::Pair {
+    pub(super) fn pair(&mut self, peer: usize) -> &mut ot::Pair {
         self.pairs[peer]
             .as_mut()
             .expect("a pair with every other party")
@@ -57,7 +60,8 @@ impl Transfer {
 
     /// Receives a peer's extension by the given number of words of choices.
     pub(super) fn offer(&mut self, peer: usize, words: usize) -> Result<ot::Offered> {
-        let message = self.channel.receive(peer, ot::extension_words(words))?;
+        let length = self.pair(peer).sender.extension_words(words);
+        let message = self.channel.receive(peer, length)?;
         let offered = self.pair(peer).sender.extend(words, &message);
         or_accuse(&self.channel, peer, offered)
     }
@@ -165,10 +169,13 @@ impl Transfer {
             }
             let mut shares = Vec::with_capacity(choices.len());
             for (columns, bits) in columns.chunks(wave).zip(bits.chunks(wave)) {
-                let length = ot::extension_words(words);
-                let extensions = columns
-                    .iter()
-                    .map(|_| self.channel.receive(chooser, length))
+                let lengths = self
+                    .pair(chooser)
+                    .sender
+                    .words_of_each(words, columns.len());
+                let extensions = lengths
+                    .into_iter()
+                    .map(|length| self.channel.receive(chooser, length))
                     .collect::<Result<Vec<_>>>()?;
                 let make = |at, offered: ot::Offered| offered.correlate(columns[at], bits[at]);
                 let pair = self.pair(chooser);
@@ -245,6 +252,26 @@ impl Transfer {
     /// Adds this party's shares of its scalars times the values of `senders`, and of its values
     /// times the scalars of `choosers`.
     fn cross_products(
+        &mut self,
+        senders: &[usize],
+        choosers: &[usize],
+        scalars: &[u64],
+        values: &[u64],
+        out: &mut [u64],
+    ) -> Result<()> {
+        // A refill must find both ends at the same transfer, so the pieces before it are finished.
+        let group = PIECES * PIECE;
+        for (at, out) in out.chunks_mut(group).enumerate() {
+            let range = at * group..at * group + out.len();
+            self.refill(64 * out.len())?;
+            let (scalars, values) = (&scalars[range.clone()], &values[range]);
+            self.cross_pieces(senders, choosers, scalars, values, out)?;
+        }
+        Ok(())
+    }
+
+    /// Computes cross products piece by piece.
+    fn cross_pieces(
         &mut self,
         senders: &[usize],
         choosers: &[usize],

@@ -10,6 +10,9 @@
 //! **Adversary:** semi-honest, all parties but one. Every transfer is secure for the honest one of
 //! its two parties ([`ot`]), and messages between a pair depend on that pair's values alone.
 //!
+//! **Transfers** are silent once a direction has made enough of them ([`ot`]): of the messages below,
+//! extensions then have one bit for each transfer instead of 32.
+//!
 //! **Costs** per correlation and ordered pair, in transfers: bit triples 1, whatever their number
 //! of right factors; products of words 64; ring bits 1/2 on average; masks of a comparison of width
 //! 64 about 80.
@@ -20,6 +23,7 @@ mod encrypted;
 mod plan;
 mod products;
 mod rows;
+mod silent;
 
 use super::Source;
 use super::job::{Job, Origin};
@@ -206,6 +210,7 @@ impl Source for Transfer {
                 let mut start = 0;
                 while start < *n {
                     let now = piece.min(n - start);
+                    self.refill(2 * AT_ONCE)?;
                     pieces.push((now, self.batch(*kind, now)?));
                     start += now;
                 }

@@ -1,0 +1,429 @@
+//! Silent transfers: correlated transfers of random bits, by learning parity with noise.
+//!
+//! Yang, Weng, Lan, Zhang, Wang: Ferret (CCS 2020), with semi-honest parties, the trees of
+//! [`trees`], and the sizes of [`parameters`]. Semi-honest adversary at either end.
+//!
+//! Both ends hold correlated transfers as rows: the sender q, the receiver a random bit r and t = q
+//! ⊕ r δ. From few of them they make a batch of many. The sender's q' = A·q ⊕ y and the receiver's
+//! t' = A·t ⊕ w with w = y ⊕ e δ give t' = q' ⊕ r' δ for r' = A·r ⊕ e. A is the public [`SparseCode`],
+//! and the noise e has one bit in each tree of leaves y. All trees take one message, from the
+//! sender: 10 blocks of 128 bits for 1024 transfers, 1.3 bits for each that is left after the seed of
+//! the next batch. The choices r' are random. A caller's choice b costs one bit more, b ⊕ r'.
+//!
+//! δ is odd. The lowest bit of q is zero, and that of t is r. So rows carry their choices, and A is
+//! applied once.
+//!
+//! **Simulation.** The receiver sees c_i, masked by q_i where it does not know the sum already; that
+//! all nodes off its paths look uniform beside δ is circular correlation robustness (Half-Tree,
+//! theorem 2). Every tree of every batch has its own permutation. The sender sees b ⊕ r', and r' is
+//! uniform to it if learning parity with regular noise is hard: positions of the noise are r_i of
+//! transfers that serve nothing else.
+//!
+//! **Memory.** A batch is expanded when it is used, tree by tree. Each end keeps 1.7 MB for a batch
+//! of two million transfers.
+
+pub(crate) mod parameters;
+mod trees;
+
+use crate::Error;
+use crate::hash::{Family, Purpose};
+use kernels::message::unless_length;
+use kernels::sparse_code::SparseCode;
+use kernels::stream::{Key, Stream};
+use parameters::SIZE;
+use rayon::prelude::*;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use trees::{Grown, Punctured, Trees};
+use zeroize::Zeroizing;
+
+/// Rows that are not taken yet, at one end.
+struct Stock<T> {
+    family: Arc<Family>,
+    /// Batches begun so far in this direction.
+    begun: u64,
+    batches: VecDeque<Batch<T>>,
+    /// Rows of a tree that is partly taken.
+    rest: Zeroizing<Vec<u128>>,
+}
+
+/// A batch, or what is left of it.
+struct Batch<T> {
+    number: u64,
+    code: SparseCode,
+    message: Zeroizing<Vec<u128>>,
+    trees: T,
+    next: usize,
+}
+
+impl<T: Trees> Batch<T> {
+    /// Computes the rows of a tree.
+    fn rows(&self, family: &Family, tree: usize, out: &mut [u128]) {
+        let permutation = trees::permutation(family, self.number, tree);
+        self.trees.leaves(tree, &permutation, out);
+        let first = tree * SIZE.block();
+        self.code.encode(&self.message, first as u64, out);
+    }
+
+    fn left(&self) -> usize {
+        (SIZE.trees - self.next) * SIZE.block()
+    }
+}
+
+impl<T: Trees> Stock<T> {
+    fn new(family: Arc<Family>) -> Self {
+        Self {
+            family,
+            begun: 0,
+            batches: VecDeque::new(),
+            rest: Zeroizing::new(Vec::with_capacity(SIZE.block())),
+        }
+    }
+
+    fn left(&self) -> usize {
+        self.rest.len() + self.batches.iter().map(Batch::left).sum::<usize>()
+    }
+
+    /// Adds a batch. `seed` is correlated transfers, with their choices in the receiver's lowest
+    /// bits.
+    fn add(&mut self, seed: &[u128], trees: T) {
+        // The code is public, the same in all batches of a direction.
+        let columns = self.family.permutation(Purpose::Code, 0, 0);
+        self.batches.push_back(Batch {
+            number: self.begun,
+            code: SparseCode::new(columns, SIZE.dimension as u32),
+            message: Zeroizing::new(seed[..SIZE.dimension].to_vec()),
+            trees,
+            next: 0,
+        });
+        self.begun += 1;
+    }
+
+    /// Takes the next rows. There must be as many left.
+    fn take(&mut self, mut out: &mut [u128]) {
+        loop {
+            let now = out.len().min(self.rest.len());
+            let (filled, later) = out.split_at_mut(now);
+            let kept = self.rest.len() - now;
+            filled.copy_from_slice(&self.rest[kept..]);
+            self.rest.truncate(kept);
+            out = later;
+            if out.is_empty() {
+                return;
+            }
+            let batch = self.batches.front_mut().expect("enough rows are left");
+            let (block, family) = (SIZE.block(), &*self.family);
+            let whole = (out.len() / block).min(SIZE.trees - batch.next);
+            let (trees, later) = out.split_at_mut(whole * block);
+            trees
+                .par_chunks_mut(block)
+                .zip(batch.next..batch.next + whole)
+                .for_each(|(rows, tree)| batch.rows(family, tree, rows));
+            batch.next += whole;
+            out = later;
+            if batch.next < SIZE.trees && !out.is_empty() {
+                self.rest.resize(block, 0);
+                batch.rows(family, batch.next, &mut self.rest);
+                batch.next += 1;
+            }
+            if batch.next == SIZE.trees {
+                self.batches.pop_front();
+            }
+        }
+    }
+}
+
+/// Transfers of a direction after which its first batch begins. Fewer cost less without batches.
+const BEGIN: u64 = 1 << 18;
+
+/// Lengths of the messages by which both ends begin a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refill {
+    /// Words of the receiver's message, which comes first. It is not sent if it has none.
+    pub request: usize,
+    /// Words of the sender's message.
+    pub answer: usize,
+}
+
+impl<T: Trees> Stock<T> {
+    /// Returns whether this many transfers can be taken. The seed of a further batch always remains.
+    fn has(&self, transfers: usize) -> bool {
+        self.left() >= transfers + SIZE.seed()
+    }
+
+    /// Returns the messages that must be exchanged before this many transfers can be taken, after
+    /// `used` transfers of any kind. `extension` is the words of an extension by some words of
+    /// choices.
+    fn refill(
+        &self,
+        transfers: usize,
+        used: u64,
+        extension: impl FnOnce(usize) -> usize,
+    ) -> Option<Refill> {
+        let is_first = self.begun == 0;
+        if is_first && used < BEGIN {
+            return None;
+        }
+        let first = if is_first { SIZE.transfers() } else { 0 };
+        let missing = (transfers + SIZE.seed()).saturating_sub(self.left() + first);
+        let batches = usize::from(is_first) + missing.div_ceil(SIZE.transfers() - SIZE.seed());
+        (batches > 0).then(|| Refill {
+            request: if is_first { extension(SEED_WORDS) } else { 0 },
+            answer: batches * SIZE.message_words(),
+        })
+    }
+
+    /// Takes the seed of a batch.
+    fn seed(&mut self) -> Zeroizing<Vec<u128>> {
+        let mut seed = Zeroizing::new(vec![0; SIZE.seed()]);
+        self.take(&mut seed);
+        seed
+    }
+}
+
+/// Words of choices of the extension that the first batch is made from.
+const SEED_WORDS: usize = SIZE.seed().div_ceil(64);
+
+/// Silent transfers at the end that has both pads of each.
+pub(crate) struct Sending {
+    stock: Stock<Grown>,
+    delta: Zeroizing<u128>,
+    roots: Stream,
+}
+
+impl Sending {
+    /// Begins without transfers. `delta` must be odd. The roots of trees derive from `secret`.
+    pub fn new(delta: Zeroizing<u128>, family: Arc<Family>, secret: &Key) -> Self {
+        Self {
+            stock: Stock::new(family),
+            delta,
+            roots: Stream::new(secret, "silent transfers: roots of trees"),
+        }
+    }
+
+    pub fn has(&self, transfers: usize) -> bool {
+        self.stock.has(transfers)
+    }
+
+    /// Returns the messages of a refill that is due.
+    pub fn refill(
+        &self,
+        transfers: usize,
+        used: u64,
+        extension: impl FnOnce(usize) -> usize,
+    ) -> Option<Refill> {
+        self.stock.refill(transfers, used, extension)
+    }
+
+    /// Begins batches for a message of this many words, the first batch from `extended` transfers.
+    pub fn answer(&mut self, extended: Option<&[u128]>, words: usize) -> Vec<u64> {
+        let mut extended = extended.map(|rows| {
+            let rows = rows[..SIZE.seed()].iter();
+            Zeroizing::new(rows.map(|row| row & !1).collect())
+        });
+        let mut message = vec![0; words];
+        for message in message.chunks_mut(SIZE.message_words()) {
+            let seed = extended.take().unwrap_or_else(|| self.stock.seed());
+            self.begin(&seed, message);
+        }
+        message
+    }
+
+    fn begin(&mut self, seed: &[u128], message: &mut [u64]) {
+        let mut words = Zeroizing::new(vec![0; 2 * SIZE.trees]);
+        self.roots.reserve(words.len()).fill(0, &mut words);
+        let pairs = words.chunks_exact(2);
+        let roots = pairs.map(|pair| u128::from(pair[1]) << 64 | u128::from(pair[0]));
+        let trees = Grown::new(self.delta.clone(), Zeroizing::new(roots.collect()));
+        let (family, number) = (&*self.stock.family, self.stock.begun);
+        message
+            .par_chunks_mut(2 * SIZE.depth)
+            .zip(seed[SIZE.dimension..].par_chunks(SIZE.depth))
+            .enumerate()
+            .for_each_init(
+                || Zeroizing::new(vec![0; SIZE.block()]),
+                |leaves, (tree, (message, keys))| {
+                    let permutation = trees::permutation(family, number, tree);
+                    trees.grow(tree, &permutation, leaves, |level, sum| {
+                        let masked = sum ^ keys[level];
+                        message[2 * level] = masked as u64;
+                        message[2 * level + 1] = (masked >> 64) as u64;
+                    });
+                },
+            );
+        self.stock.add(seed, trees);
+    }
+
+    /// Takes transfers of which the receiver has sent its corrections, a bit each.
+    pub fn take(&mut self, corrections: &[u64], rows: &mut [u128]) {
+        self.stock.take(rows);
+        for (rows, word) in rows.chunks_mut(64).zip(corrections) {
+            for (i, row) in rows.iter_mut().enumerate() {
+                *row ^= *self.delta & u128::from(word >> i & 1).wrapping_neg();
+            }
+        }
+    }
+}
+
+/// Silent transfers at the end that chooses.
+pub(crate) struct Receiving {
+    stock: Stock<Punctured>,
+    choices: Stream,
+}
+
+impl Receiving {
+    /// Begins without transfers. The random choices of the first seed derive from `secret`.
+    pub fn new(family: Arc<Family>, secret: &Key) -> Self {
+        Self {
+            stock: Stock::new(family),
+            choices: Stream::new(secret, "silent transfers: choices of the first seed"),
+        }
+    }
+
+    pub fn has(&self, transfers: usize) -> bool {
+        self.stock.has(transfers)
+    }
+
+    /// Returns the messages of a refill that is due.
+    pub fn refill(
+        &self,
+        transfers: usize,
+        used: u64,
+        extension: impl FnOnce(usize) -> usize,
+    ) -> Option<Refill> {
+        self.stock.refill(transfers, used, extension)
+    }
+
+    /// Returns random choices for the extension that the first batch is made from; `None` for
+    /// further batches.
+    pub fn request(&mut self) -> Option<Vec<u64>> {
+        (self.stock.begun == 0).then(|| {
+            let mut choices = vec![0; SEED_WORDS];
+            self.choices.reserve(SEED_WORDS).fill(0, &mut choices);
+            choices
+        })
+    }
+
+    /// Begins batches, the first one from `extended` transfers, given with their choices.
+    ///
+    /// # Errors
+    /// If the message is not that of whole batches.
+    pub fn refilled(
+        &mut self,
+        extended: Option<(&[u128], &[u64])>,
+        answer: &[u64],
+    ) -> Result<(), Error> {
+        let batches = answer.len().div_ceil(SIZE.message_words()).max(1);
+        let whole = batches * SIZE.message_words();
+        unless_length("batches of silent transfers", whole, answer)?;
+        let mut extended = extended.map(|(rows, choices)| {
+            let rows = rows[..SIZE.seed()].iter().enumerate();
+            let choice = |i: usize| u128::from(choices[i / 64] >> (i % 64) & 1);
+            Zeroizing::new(rows.map(|(i, row)| row & !1 | choice(i)).collect())
+        });
+        for message in answer.chunks(SIZE.message_words()) {
+            let seed = extended.take().unwrap_or_else(|| self.stock.seed());
+            let trees = Punctured::new(SIZE, &seed[SIZE.dimension..], message);
+            self.stock.add(&seed, trees);
+        }
+        Ok(())
+    }
+
+    /// Takes transfers for these choices. Returns the corrections, a bit each.
+    pub fn take(&mut self, choices: &[u64], rows: &mut [u128]) -> Vec<u64> {
+        self.stock.take(rows);
+        let random = rows.chunks(64).map(|rows| {
+            let bits = rows.iter().rev();
+            bits.fold(0, |word, row| word << 1 | (*row as u64 & 1))
+        });
+        random
+            .zip(choices)
+            .map(|(random, choice)| random ^ choice)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binding::{Binding, Direction};
+
+    /// Returns both ends with one batch, from a seed whose choices are all zero or random.
+    fn batch(random: bool) -> (Sending, Receiving, Vec<u128>) {
+        let family = || {
+            Arc::new(Family::new(
+                &Binding::new(b"", Direction::FromFirst),
+                "test",
+            ))
+        };
+        let delta = 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6979;
+        let key = Key::from_bytes([5; 16]);
+        let mut sending = Sending::new(Zeroizing::new(delta), family(), &key);
+        let mut receiving = Receiving::new(family(), &key);
+        let mut stream = Stream::new(&key, "test");
+        let mut words = vec![0; 2 * SIZE.seed()];
+        stream.reserve(words.len()).fill(0, &mut words);
+        let pairs = words.chunks_exact(2);
+        let mut q: Vec<u128> = pairs
+            .map(|pair| u128::from(pair[0]) << 64 | u128::from(pair[1]))
+            .collect();
+        let mut choices = receiving.request().unwrap();
+        if !random {
+            choices.fill(0);
+        }
+        q.iter_mut().for_each(|q| *q &= !1);
+        let bit = |i: usize| u128::from(choices[i / 64] >> (i % 64) & 1);
+        let t: Vec<u128> = (0..q.len())
+            .map(|i| q[i] ^ delta & bit(i).wrapping_neg())
+            .collect();
+        let message = sending.answer(Some(&q), SIZE.message_words());
+        receiving.refilled(Some((&t, &choices)), &message).unwrap();
+        (sending, receiving, t)
+    }
+
+    /// Returns the places of the noise in each block.
+    fn noise(random: bool) -> Vec<usize> {
+        let (mut sending, mut receiving, t) = batch(random);
+        let columns = sending.stock.family.permutation(Purpose::Code, 0, 0);
+        let code = SparseCode::new(columns, SIZE.dimension as u32);
+        let mut rows = [(); 2].map(|()| vec![0; SIZE.transfers() - SIZE.seed()]);
+        sending.take(&vec![0; rows[0].len() / 64], &mut rows[0]);
+        receiving.stock.take(&mut rows[1]);
+        let mut encoded = vec![0; rows[0].len()];
+        code.encode(&t[..SIZE.dimension], 0, &mut encoded);
+        let each = rows[0].iter().zip(&rows[1]).zip(&encoded);
+        let bits: Vec<bool> = each
+            .map(|((q, t), encoded)| {
+                assert!(q & 1 == 0 && q ^ t == *sending.delta & (t & 1).wrapping_neg());
+                (t ^ encoded) & 1 == 1
+            })
+            .collect();
+        let blocks = bits.chunks_exact(SIZE.block()).map(|block| {
+            let mut places = (0..block.len()).filter(|place| block[*place]);
+            let place = places.next().expect("a block has noise");
+            assert_eq!(places.next(), None, "a block has one bit of noise");
+            place
+        });
+        blocks.collect()
+    }
+
+    #[test]
+    fn every_block_has_one_bit_of_noise_at_a_random_place() {
+        let uniform = |places: &[usize]| {
+            (0..SIZE.depth).all(|level| {
+                let ones = places
+                    .iter()
+                    .filter(|place| *place >> level & 1 == 1)
+                    .count();
+                // Six standard deviations.
+                (2 * ones).abs_diff(places.len()) < 6 * places.len().isqrt()
+            })
+        };
+        let places = noise(true);
+        assert!(places.len() > 1900 && uniform(&places));
+        assert!(
+            !uniform(&noise(false)),
+            "places that do not change are noticed"
+        );
+    }
+}
