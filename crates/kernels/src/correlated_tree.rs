@@ -8,9 +8,6 @@
 use crate::aes::Aes128;
 use crate::dispatch::backend;
 
-/// The number of nodes that are expanded together.
-const TOGETHER: usize = 64;
-
 /// Expands a level of a tree: the first half of `nodes`. Left children replace it, and right
 /// children fill the second half, in the same order. Returns the sum of the left children.
 ///
@@ -20,34 +17,7 @@ const TOGETHER: usize = 64;
 pub fn grow(permutation: &Aes128, nodes: &mut [u128]) -> u128 {
     assert!(nodes.len() % 2 == 0, "a node has two children");
     let (left, right) = nodes.split_at_mut(nodes.len() / 2);
-    let (mut turned, mut hashed) = ([0; TOGETHER], [0; TOGETHER]);
-    let mut sum = 0;
-    for (left, right) in left.chunks_mut(TOGETHER).zip(right.chunks_mut(TOGETHER)) {
-        let (turned, hashed) = (&mut turned[..left.len()], &mut hashed[..left.len()]);
-        backend().call(
-            #[inline(always)]
-            || {
-                turned
-                    .iter_mut()
-                    .zip(&*left)
-                    .for_each(|(turned, x)| *turned = sigma(*x))
-            },
-        );
-        permutation.feed_forward(turned, 0, hashed);
-        sum ^= backend().call(
-            #[inline(always)]
-            || {
-                let mut sum = 0;
-                for ((left, right), hash) in left.iter_mut().zip(right).zip(&*hashed) {
-                    *right = *left ^ hash;
-                    *left = *hash;
-                    sum ^= hash;
-                }
-                sum
-            },
-        );
-    }
-    sum
+    permutation.children(left, right)
 }
 
 /// Returns both children of a node that is zero. They are equal.
@@ -73,11 +43,6 @@ pub fn add_at(nodes: &mut [u128], place: usize, value: u128) {
             }
         },
     );
-}
-
-fn sigma(x: u128) -> u128 {
-    let (high, low) = ((x >> 64) as u64, x as u64);
-    u128::from(high ^ low) << 64 | u128::from(high)
 }
 
 #[cfg(test)]

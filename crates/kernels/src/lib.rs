@@ -4,6 +4,7 @@
 //! - [`dispatch`]: which kernels this machine runs, and how to force others;
 //! - [`aes`]: AES-128 over many blocks;
 //! - [`stream`]: pseudo-random words from AES in counter mode, with each range handed out once;
+//! - [`rows`]: rows of 128 bits with a packed bit each;
 //! - [`correlated_tree`]: trees of seeds whose levels have one sum;
 //! - [`sparse_code`]: a random linear code with few entries in each row;
 //! - [`planes`]: conversion of values to bit planes and back, and of bytes 0 and 1 to packed bits;
@@ -43,6 +44,7 @@ pub mod planes;
 pub mod projection;
 pub mod residue_field;
 pub mod residues;
+pub mod rows;
 pub mod sparse_code;
 pub mod stream;
 pub mod third;

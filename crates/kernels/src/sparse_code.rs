@@ -12,7 +12,7 @@ pub const WEIGHT: usize = 10;
 const ROW_WORDS: usize = WEIGHT / 2;
 
 /// The number of rows whose columns are drawn together.
-const TOGETHER: usize = 256;
+const TOGETHER: usize = 64;
 
 /// A code, by its public key.
 pub struct SparseCode {

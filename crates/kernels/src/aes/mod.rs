@@ -99,6 +99,16 @@ impl Aes128 {
         call!(self, feed_forward(input, tweak, 1, out));
     }
 
+    /// Replaces each x of `nodes` by h = AES(s) ⊕ s, where s = (a ⊕ b, a) has the high half a of x
+    /// and the low half b. Stores h ⊕ x in `others`. Returns the sum of all h.
+    ///
+    /// # Panics
+    /// If `others` has another length than `nodes`.
+    pub fn children(&self, nodes: &mut [u128], others: &mut [u128]) -> u128 {
+        check(nodes, others);
+        call!(self, children(nodes, others))
+    }
+
     /// Computes AES(`first`), AES(`first` + 1) and so on, with counters mod 2^64, two words per
     /// block.
     pub fn key_stream(&self, first: u64, out: &mut [u64]) {

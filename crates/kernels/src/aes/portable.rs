@@ -60,6 +60,27 @@ impl Portable {
         );
     }
 
+    pub(super) fn children(&self, nodes: &mut [u128], others: &mut [u128]) -> u128 {
+        let mut sum = 0;
+        let turned = |x: u128| (x >> 64 ^ x) << 64 | x >> 64;
+        for (nodes, others) in nodes.chunks_mut(BATCH).zip(others.chunks_mut(BATCH)) {
+            let mut copy = [0; BATCH];
+            let copy = &mut copy[..nodes.len()];
+            copy.copy_from_slice(nodes);
+            self.map(
+                copy.len(),
+                |i| turned(copy[i]),
+                |i, block| {
+                    let hash = block ^ turned(copy[i]);
+                    sum ^= hash;
+                    nodes[i] = hash;
+                    others[i] = hash ^ copy[i];
+                },
+            );
+        }
+        sum
+    }
+
     pub(super) fn key_stream(&self, first: u64, out: &mut [u64]) {
         self.map(
             out.len().div_ceil(2),

@@ -109,7 +109,7 @@ fn all_kernels_agree() {
         let results: Vec<_> = engines
             .iter()
             .map(|aes| {
-                let mut out: [Vec<u128>; 4] = std::array::from_fn(|_| vec![0; offset + n]);
+                let mut out: [Vec<u128>; 6] = std::array::from_fn(|_| vec![0; offset + n]);
                 aes.permute(input, tweak, &mut out[0][offset..]);
                 aes.feed_forward(input, tweak, &mut out[1][offset..]);
                 aes.feed_forward_counted(
@@ -120,9 +120,13 @@ fn all_kernels_agree() {
                 );
                 out[3][offset..].copy_from_slice(input);
                 aes.encrypt(&mut out[3][offset..]);
+                out[4][offset..].copy_from_slice(input);
+                let (others, nodes) = out[4..].split_at_mut(1);
+                nodes[0].copy_from_slice(&others[0]);
+                let sum = aes.children(&mut nodes[0][offset..], &mut others[0][offset..]);
                 let mut words = vec![0; offset + n];
                 aes.key_stream(first, &mut words[offset..]);
-                (out, words)
+                (out, words, sum)
             })
             .collect();
         assert!(

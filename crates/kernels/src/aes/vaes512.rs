@@ -11,7 +11,8 @@ use std::arch::x86_64::{
     __m128i, __m512i, __mmask8, _mm_aeskeygenassist_si128, _mm_loadu_si128, _mm_shuffle_epi32,
     _mm_slli_si128, _mm_storeu_si128, _mm_xor_si128, _mm512_add_epi64, _mm512_aesenc_epi128,
     _mm512_aesenclast_epi128, _mm512_broadcast_i32x4, _mm512_mask_storeu_epi64,
-    _mm512_maskz_loadu_epi64, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_xor_si512,
+    _mm512_mask_xor_epi64, _mm512_maskz_loadu_epi64, _mm512_setzero_si512, _mm512_shuffle_epi32,
+    _mm512_storeu_si512, _mm512_xor_si512,
 };
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -72,6 +73,23 @@ impl Vaes512 {
         };
         // SAFETY: a value of this type exists; both pointers are to that many words.
         unsafe { run(self, 2 * input.len(), &mut work) }
+    }
+
+    pub(super) fn children(&self, nodes: &mut [u128], others: &mut [u128]) -> u128 {
+        assert!(nodes.len() == others.len(), "as many blocks");
+        let mut sums = [0_u128; WORDS / 2];
+        // SAFETY: a value of this type exists; both pointers are to that many words, and a
+        // register's words are read before they are written.
+        unsafe {
+            let mut work = Children {
+                nodes: nodes.as_mut_ptr().cast(),
+                others: others.as_mut_ptr().cast(),
+                sum: _mm512_setzero_si512(),
+            };
+            run(self, 2 * nodes.len(), &mut work);
+            _mm512_storeu_si512(sums.as_mut_ptr().cast(), work.sum);
+        }
+        sums.into_iter().fold(0, |total, sum| total ^ sum)
     }
 
     pub(super) fn key_stream(&self, first: u64, out: &mut [u64]) {
@@ -215,6 +233,47 @@ impl<const FORWARD: bool> Work for Blocks<FORWARD> {
                 register = _mm512_xor_si512(register, input);
             }
             _mm512_mask_storeu_epi64(self.output.add(word).cast(), mask, register);
+        }
+    }
+}
+
+/// Replaces blocks by their left children, and stores the right ones.
+struct Children {
+    nodes: *mut u64,
+    others: *mut u64,
+    sum: __m512i,
+}
+
+/// Returns (a ⊕ b, a) for each block of halves a and b.
+///
+/// # Safety
+/// The processor has AVX-512 F.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn turned(block: __m512i) -> __m512i {
+    let exchanged = _mm512_shuffle_epi32::<0b01_00_11_10>(block);
+    _mm512_mask_xor_epi64(exchanged, 0b1010_1010, exchanged, block)
+}
+
+impl Work for Children {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn before(&mut self, word: usize, mask: __mmask8) -> __m512i {
+        // SAFETY: the caller guarantees the words and the instructions.
+        unsafe { turned(_mm512_maskz_loadu_epi64(mask, self.nodes.add(word).cast())) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn after(&mut self, word: usize, mask: __mmask8, register: __m512i) {
+        // SAFETY: as above.
+        unsafe {
+            let node = _mm512_maskz_loadu_epi64(mask, self.nodes.add(word).cast());
+            let hash = _mm512_xor_si512(register, turned(node));
+            _mm512_mask_storeu_epi64(self.nodes.add(word).cast(), mask, hash);
+            let other = _mm512_xor_si512(hash, node);
+            _mm512_mask_storeu_epi64(self.others.add(word).cast(), mask, other);
+            self.sum = _mm512_mask_xor_epi64(self.sum, mask, self.sum, hash);
         }
     }
 }

@@ -28,6 +28,7 @@ mod trees;
 use crate::Error;
 use crate::hash::{Family, Purpose};
 use kernels::message::unless_length;
+use kernels::rows::{add_where, lowest_bits};
 use kernels::sparse_code::SparseCode;
 use kernels::stream::{Key, Stream};
 use parameters::SIZE;
@@ -257,11 +258,7 @@ impl Sending {
     /// Takes transfers of which the receiver has sent its corrections, a bit each.
     pub fn take(&mut self, corrections: &[u64], rows: &mut [u128]) {
         self.stock.take(rows);
-        for (rows, word) in rows.chunks_mut(64).zip(corrections) {
-            for (i, row) in rows.iter_mut().enumerate() {
-                *row ^= *self.delta & u128::from(word >> i & 1).wrapping_neg();
-            }
-        }
+        add_where(corrections, *self.delta, rows);
     }
 }
 
@@ -332,14 +329,12 @@ impl Receiving {
     /// Takes transfers for these choices. Returns the corrections, a bit each.
     pub fn take(&mut self, choices: &[u64], rows: &mut [u128]) -> Vec<u64> {
         self.stock.take(rows);
-        let random = rows.chunks(64).map(|rows| {
-            let bits = rows.iter().rev();
-            bits.fold(0, |word, row| word << 1 | (*row as u64 & 1))
-        });
-        random
-            .zip(choices)
-            .map(|(random, choice)| random ^ choice)
-            .collect()
+        let mut corrections = vec![0; choices.len()];
+        lowest_bits(rows, &mut corrections);
+        for (correction, choice) in corrections.iter_mut().zip(choices) {
+            *correction ^= choice;
+        }
+        corrections
     }
 }
 
