@@ -172,8 +172,13 @@ fn wrong_lengths_are_refused() {
         let (_, mut other) = begun();
         let _ = other.receiver.request();
         let error = other.receiver.refilled(&vec![0; wrong]).unwrap_err();
-        refused(error, "batches of silent transfers");
+        refused(error, "a refill of silent transfers");
     }
+    // A message of the right length does no harm, whatever it says.
+    let (_, mut other) = begun();
+    let _ = other.receiver.request();
+    other.receiver.refilled(&words(lengths.answer, 9)).unwrap();
+    assert_eq!(other.receiver.extend(&[5; 3]).1.random().len(), 192);
     two.receiver.refilled(&answer).unwrap();
     // A second refill has no request.
     let lengths = one.sender.refill(4 << 20).unwrap();

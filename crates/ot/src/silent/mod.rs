@@ -312,7 +312,7 @@ impl Receiving {
     ) -> Result<(), Error> {
         let batches = answer.len().div_ceil(SIZE.message_words()).max(1);
         let whole = batches * SIZE.message_words();
-        unless_length("batches of silent transfers", whole, answer)?;
+        unless_length("a refill of silent transfers", whole, answer)?;
         let mut extended = extended.map(|(rows, choices)| {
             let rows = rows[..SIZE.seed()].iter().enumerate();
             let choice = |i: usize| u128::from(choices[i / 64] >> (i % 64) & 1);
