@@ -24,7 +24,8 @@
 //! or indexes by them: time depends only on lengths. This is the only crate with `unsafe` code. It
 //! uses it for intrinsics, for assembly for tiles of bytes and the system call that requests them,
 //! for writes by several threads to disjoint parts of one slice, for indexes that are drawn below a
-//! bound, and for allocators, one of them for tests. Every kernel has a portable version, and tests compare the two bit for bit.
+//! bound, and for allocators, one of them for tests. Every kernel has a portable version, and tests
+//! compare the two bit for bit.
 
 pub mod aes;
 pub mod binary_field;

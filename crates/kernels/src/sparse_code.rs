@@ -22,8 +22,12 @@ pub struct SparseCode {
 
 impl SparseCode {
     /// Creates the code of this dimension from a public key.
+    ///
+    /// # Panics
+    /// If the dimension is 0.
     #[must_use]
     pub fn new(columns: Aes128, dimension: u32) -> Self {
+        assert!(dimension > 0, "a code has a dimension");
         Self { columns, dimension }
     }
 

@@ -9,7 +9,7 @@
 //! in the hash ([`hash`](crate::hash)), as an ideal cipher. There is one message, from the
 //! receiver: 128 / k bits for each transfer, in tiles of 1024 transfers, tree by tree.
 //!
-//! Symbols: δ is the sender's secret of 128 bits. For tree j, u_j and v_j are the receiver's sums
+//! Symbols: δ is the sender's secret of 128 bits, of which the lowest is one. For tree j, u_j and v_j are the receiver's sums
 //! of streams, and w_j the sender's, with w_{j,l} = v_{j,l} ⊕ δ_{j,l} u_j. b are the choices. The
 //! receiver sends c_j = u_j ⊕ b. The sender's row is q = w ⊕ δ c = v ⊕ δ b, the receiver's is t =
 //! v. So pad 0 is H(q), pad 1 is H(q ⊕ δ), and the receiver's H(t) is the pad that b chooses.
@@ -35,7 +35,7 @@ use kernels::planes;
 use kernels::stream::Key;
 use rayon::prelude::*;
 use std::sync::Arc;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Levels of the trees unless [`Setup::with_depth`](crate::Setup::with_depth) sets another number.
 ///
@@ -112,6 +112,7 @@ impl Receiver {
     }
 
     /// Begins a refill that is due. Returns the message to the sender, which may have no words.
+    /// Nothing is extended before [`Receiver::refilled`].
     #[must_use]
     pub fn request(&mut self) -> Vec<u64> {
         let Some(choices) = self.silent.request() else {
@@ -128,11 +129,17 @@ impl Receiver {
     /// # Errors
     /// If the message is not that of whole batches.
     pub fn refilled(&mut self, answer: &[u64]) -> Result<(), Error> {
-        let requested = self.requested.take();
-        let extended = requested
-            .as_ref()
-            .map(|chosen| (&*chosen.rows, &*chosen.choices));
-        self.silent.refilled(extended, answer)
+        Receiving::check(answer)?;
+        let Some(mut chosen) = self.requested.take() else {
+            self.silent.refilled(None, answer);
+            return Ok(());
+        };
+        self.silent
+            .refilled(Some((&chosen.rows, &chosen.choices)), answer);
+        // The choices are the secret of the batch.
+        chosen.choices.zeroize();
+        chosen.rows.zeroize();
+        Ok(())
     }
 
     /// Returns the words of the next extension's message for w words of choices.
@@ -271,8 +278,12 @@ impl Sender {
             let first = take(&mut self.next, words);
             self.transfers(first, words, request)
         });
-        let rows = extended.as_ref().map(|offered| &*offered.rows);
-        Ok(self.silent.answer(rows, refill.answer))
+        let Some(mut offered) = extended else {
+            return Ok(self.silent.answer(None, refill.answer));
+        };
+        let message = self.silent.answer(Some(&offered.rows), refill.answer);
+        offered.rows.zeroize();
+        Ok(message)
     }
 
     /// Returns the words of the next extension's message for w words of choices.

@@ -36,6 +36,13 @@ const fn monomials(wanted: Wanted, positions: usize) -> Kind {
 
 /// Returns what every party's source makes for each of the jobs.
 fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
+    each(name, parties, |source| {
+        jobs.iter().map(|job| source.make(job).unwrap()).collect()
+    })
+}
+
+/// Calls `work` with every party's source.
+fn each<T: Send>(name: &str, parties: usize, work: impl Fn(&mut dyn Source) -> T + Sync) -> Vec<T> {
     let settings = Settings {
         protocol: "additive".to_owned(),
         source: Some(name.to_owned()),
@@ -46,7 +53,7 @@ fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
         "dealer" => net::in_process::mesh_with_dealer(parties, timeout),
         _ => net::in_process::mesh(parties, timeout),
     };
-    let (dealers, settings) = (meshes.split_off(parties), &settings);
+    let (dealers, settings, work) = (meshes.split_off(parties), &settings, &work);
     thread::scope(|scope| {
         for mesh in &dealers {
             scope.spawn(|| Dealer::new(mesh).unwrap().serve().unwrap());
@@ -54,9 +61,9 @@ fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
         let party = |mesh: Mesh| {
             let environment = settings.environment(&mesh).unwrap();
             let mut source: Box<dyn Source> = environment.source(Patience::default()).unwrap();
-            let columns = jobs.iter().map(|job| source.make(job).unwrap()).collect();
+            let result = work(&mut *source);
             mesh.close().unwrap();
-            columns
+            result
         };
         let threads: Vec<_> = meshes
             .into_iter()
@@ -360,6 +367,36 @@ fn kept_weights_serve_other_groups() {
 #[test]
 fn many_transfers_make_what_is_defined() {
     check_batches("ot", 2, &[1 << 16]);
+}
+
+/// A product takes 64 transfers in each direction. Their masked words have 1 to 64 bits.
+#[test]
+fn many_transfers_are_silent() {
+    let n = 20_032;
+    let job = Job::Batch {
+        kind: Kind::Triples,
+        n,
+    };
+    for parties in [2, 3] {
+        let sent = each("ot", parties, |source| {
+            let mut sent = || {
+                let before = source.reading().payload_bytes;
+                source.make(&job).unwrap();
+                source.reading().payload_bytes - before
+            };
+            [(); 6].map(|()| sent())
+        });
+        for sent in sent {
+            let bits = |sent: &[u64]| {
+                let words = (1..=64).sum::<u64>() * (n * sent.len()) as u64;
+                let all = 8.0 * sent.iter().sum::<u64>() as f64 / (parties - 1) as f64;
+                (all - words as f64) / (64 * n * sent.len()) as f64
+            };
+            let (first, later) = (bits(&sent[..1]), bits(&sent[2..]));
+            assert!((32.0..32.5).contains(&first), "{first} bits a transfer");
+            assert!((2.0..3.0).contains(&later), "{later} bits a transfer");
+        }
+    }
 }
 
 /// With more kept scalars than can keep their transfers, dropped transfers are made again, and

@@ -7,7 +7,7 @@
 //! ⊕ r δ. From few of them they make a batch of many. The sender's q' = A·q ⊕ y and the receiver's
 //! t' = A·t ⊕ w with w = y ⊕ e δ give t' = q' ⊕ r' δ for r' = A·r ⊕ e. A is the public [`SparseCode`],
 //! and the noise e has one bit in each tree of leaves y. All trees take one message, from the
-//! sender: 10 blocks of 128 bits for 1024 transfers, 1.3 bits for each that is left after the seed of
+//! sender: 10 blocks of 128 bits for 1024 transfers, 1.4 bits for each that is left after the seed of
 //! the next batch. The choices r' are random. A caller's choice b costs one bit more, b ⊕ r'.
 //!
 //! δ is odd. The lowest bit of q is zero, and that of t is r. So rows carry their choices, and A is
@@ -19,14 +19,14 @@
 //! uniform to it if learning parity with regular noise is hard: positions of the noise are r_i of
 //! transfers that serve nothing else.
 //!
-//! **Memory.** A batch is expanded when it is used, tree by tree. Each end keeps 1.7 MB for a batch
+//! **Memory.** A batch is expanded when it is used, tree by tree. Each end keeps 2.7 MB for a batch
 //! of two million transfers.
 
 pub(crate) mod parameters;
 mod trees;
 
 use crate::Error;
-use crate::hash::{Family, Purpose};
+use crate::hash::{Family, Permutation, Purpose};
 use kernels::message::unless_length;
 use kernels::rows::{add_where, lowest_bits};
 use kernels::sparse_code::SparseCode;
@@ -88,8 +88,7 @@ impl<T: Trees> Stock<T> {
     /// Adds a batch. `seed` is correlated transfers, with their choices in the receiver's lowest
     /// bits.
     fn add(&mut self, seed: &[u128], trees: T) {
-        // The code is public, the same in all batches of a direction.
-        let columns = self.family.permutation(Purpose::Code, 0, 0);
+        let columns = code(&self.family, self.begun);
         self.batches.push_back(Batch {
             number: self.begun,
             code: SparseCode::new(columns, SIZE.dimension as u32),
@@ -132,6 +131,11 @@ impl<T: Trees> Stock<T> {
             }
         }
     }
+}
+
+/// Returns the public permutation that the code of a batch is drawn by.
+fn code(family: &Family, batch: u64) -> Permutation {
+    family.permutation(Purpose::Code, batch, 0)
 }
 
 /// Transfers of a direction after which its first batch begins. Fewer cost less without batches.
@@ -293,26 +297,25 @@ impl Receiving {
 
     /// Returns random choices for the extension that the first batch is made from; `None` for
     /// further batches.
-    pub fn request(&mut self) -> Option<Vec<u64>> {
+    pub fn request(&mut self) -> Option<Zeroizing<Vec<u64>>> {
         (self.stock.begun == 0).then(|| {
-            let mut choices = vec![0; SEED_WORDS];
+            let mut choices = Zeroizing::new(vec![0; SEED_WORDS]);
             self.choices.reserve(SEED_WORDS).fill(0, &mut choices);
             choices
         })
     }
 
-    /// Begins batches, the first one from `extended` transfers, given with their choices.
-    ///
-    /// # Errors
-    /// If the message is not that of whole batches.
-    pub fn refilled(
-        &mut self,
-        extended: Option<(&[u128], &[u64])>,
-        answer: &[u64],
-    ) -> Result<(), Error> {
+    /// Checks that a message is that of whole batches.
+    pub fn check(answer: &[u64]) -> Result<(), Error> {
         let batches = answer.len().div_ceil(SIZE.message_words()).max(1);
         let whole = batches * SIZE.message_words();
         unless_length("a refill of silent transfers", whole, answer)?;
+        Ok(())
+    }
+
+    /// Begins batches by a message that was checked, the first one from `extended` transfers, given
+    /// with their choices.
+    pub fn refilled(&mut self, extended: Option<(&[u128], &[u64])>, answer: &[u64]) {
         let mut extended = extended.map(|(rows, choices)| {
             let rows = rows[..SIZE.seed()].iter().enumerate();
             let choice = |i: usize| u128::from(choices[i / 64] >> (i % 64) & 1);
@@ -323,7 +326,6 @@ impl Receiving {
             let trees = Punctured::new(SIZE, &seed[SIZE.dimension..], message);
             self.stock.add(&seed, trees);
         }
-        Ok(())
     }
 
     /// Takes transfers for these choices. Returns the corrections, a bit each.
@@ -372,14 +374,14 @@ mod tests {
             .map(|i| q[i] ^ delta & bit(i).wrapping_neg())
             .collect();
         let message = sending.answer(Some(&q), SIZE.message_words());
-        receiving.refilled(Some((&t, &choices)), &message).unwrap();
+        receiving.refilled(Some((&t, &choices)), &message);
         (sending, receiving, t)
     }
 
     /// Returns the places of the noise in each block.
     fn noise(random: bool) -> Vec<usize> {
         let (mut sending, mut receiving, t) = batch(random);
-        let columns = sending.stock.family.permutation(Purpose::Code, 0, 0);
+        let columns = code(&sending.stock.family, 0);
         let code = SparseCode::new(columns, SIZE.dimension as u32);
         let mut rows = [(); 2].map(|()| vec![0; SIZE.transfers() - SIZE.seed()]);
         sending.take(&vec![0; rows[0].len() / 64], &mut rows[0]);
@@ -402,6 +404,50 @@ mod tests {
         blocks.collect()
     }
 
+    /// Equal numbers would make equal trees and codes, which both ends would agree on.
+    #[test]
+    fn no_two_batches_share_a_permutation() {
+        let images = [Direction::FromFirst, Direction::FromSecond]
+            .into_iter()
+            .flat_map(|from| {
+                let family = Family::new(&Binding::new(b"", from), "test");
+                let of_batch = |batch| {
+                    let trees =
+                        [0, 1, SIZE.trees - 1].map(|tree| trees::permutation(&family, batch, tree));
+                    [trees.to_vec(), vec![code(&family, batch)]].concat()
+                };
+                [0, 1, 2, 1 << 32].map(of_batch)
+            });
+        let mut images: Vec<u128> = images
+            .flatten()
+            .map(|permutation| {
+                let mut block = [0];
+                permutation.encrypt(&mut block);
+                block[0]
+            })
+            .collect();
+        let all = images.len();
+        images.sort_unstable();
+        images.dedup();
+        assert_eq!((images.len(), all), (32, 32));
+    }
+
+    #[test]
+    fn batches_have_numbers_and_roots_of_their_own() {
+        let (mut sending, _, t) = batch(true);
+        let mut again = vec![0; SIZE.message_words()];
+        sending.begin(&t, &mut again);
+        let [first, second] = [0, 1].map(|at| &sending.stock.batches[at]);
+        assert_eq!([first.number, second.number], [0, 1]);
+        let leaves = |batch: &Batch<Grown>| {
+            let mut leaves = vec![0; SIZE.block()];
+            let permutation = trees::permutation(&sending.stock.family, 0, 0);
+            batch.trees.leaves(0, &permutation, &mut leaves);
+            leaves
+        };
+        assert!(leaves(first)[0] != leaves(second)[0], "the roots differ");
+    }
+
     #[test]
     fn every_block_has_one_bit_of_noise_at_a_random_place() {
         let uniform = |places: &[usize]| {
@@ -415,7 +461,7 @@ mod tests {
             })
         };
         let places = noise(true);
-        assert!(places.len() > 1900 && uniform(&places));
+        assert!(places.len() > 1800 && uniform(&places));
         assert!(
             !uniform(&noise(false)),
             "places that do not change are noticed"

@@ -10,8 +10,8 @@
 //! **Adversary:** semi-honest, all parties but one. Every transfer is secure for the honest one of
 //! its two parties ([`ot`]), and messages between a pair depend on that pair's values alone.
 //!
-//! **Transfers** are silent once a direction has made enough of them ([`ot`]): of the messages below,
-//! extensions then have one bit for each transfer instead of 32.
+//! **Transfers** are silent once a direction has made enough of them ([`ot`]). An extension then sends
+//! one bit for each transfer instead of 32.
 //!
 //! **Costs** per correlation and ordered pair, in transfers: bit triples 1, whatever their number
 //! of right factors; products of words 64; ring bits 1/2 on average; masks of a comparison of width
@@ -200,17 +200,22 @@ impl Source for Transfer {
         }
         match job {
             Job::Batch { kind, n } => {
-                let piece = match kind {
-                    // These are cut into pieces where they are multiplied, so that one piece
-                    // overlaps the next.
-                    Kind::Triples | Kind::Squares => *n,
-                    _ => (AT_ONCE / transfers(*kind)).next_multiple_of(1024),
+                // These are cut into pieces where they are multiplied, so that one piece overlaps
+                // the next.
+                let is_cut_later = matches!(kind, Kind::Triples | Kind::Squares);
+                let piece = if is_cut_later {
+                    *n
+                } else {
+                    (AT_ONCE / transfers(*kind)).next_multiple_of(1024)
                 };
                 let mut pieces = Vec::with_capacity(n.div_ceil(piece));
                 let mut start = 0;
                 while start < *n {
                     let now = piece.min(n - start);
-                    self.refill(2 * AT_ONCE)?;
+                    if !is_cut_later {
+                        // What the number of transfers leaves out is at most as much again.
+                        self.refill(2 * now * transfers(*kind))?;
+                    }
                     pieces.push((now, self.batch(*kind, now)?));
                     start += now;
                 }
