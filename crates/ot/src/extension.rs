@@ -252,6 +252,12 @@ impl Sender {
         }
     }
 
+    /// Returns some of what the first batch of silent transfers is made from.
+    #[cfg(test)]
+    pub(crate) fn silent_secrets(&self) -> [u128; 3] {
+        self.silent.secrets()
+    }
+
     /// Returns δ.
     #[cfg(test)]
     pub(crate) fn secret(&self) -> u128 {

@@ -3,7 +3,7 @@
 use crate::base::{self, COUNT, POINT_WORDS};
 use crate::binding::{Binding, Direction, Secrets};
 use crate::hash::{Family, Purpose};
-use crate::{Setup, tree};
+use crate::{Pair, Setup, tree};
 use kernels::memory::{Watched, copies};
 
 #[global_allocator]
@@ -92,18 +92,36 @@ fn base_transfers_leave_no_keys() {
     });
 }
 
+/// Returns both ends of a set-up with known secrets.
+fn set_up() -> (Pair, Pair) {
+    let with = |first, byte| Setup::with_secrets(b"wiping", first, 4, secrets(byte));
+    let ((one, first), (two, second)) = (with(true, 3), with(false, 4));
+    let ((one, first), (two, second)) = (one.reply(&second).unwrap(), two.reply(&first).unwrap());
+    let ((one, first), (two, second)) =
+        (one.correct(&second).unwrap(), two.correct(&first).unwrap());
+    (one.finish(&second).unwrap(), two.finish(&first).unwrap())
+}
+
 #[test]
 fn set_ups_leave_no_secret() {
-    let pairs = || {
-        let with = |first, byte| Setup::with_secrets(b"wiping", first, 4, secrets(byte));
-        let ((one, first), (two, second)) = (with(true, 3), with(false, 4));
-        let ((one, first), (two, second)) =
-            (one.reply(&second).unwrap(), two.reply(&first).unwrap());
-        let ((one, first), (two, second)) =
-            (one.correct(&second).unwrap(), two.correct(&first).unwrap());
-        (one.finish(&second).unwrap(), two.finish(&first).unwrap())
-    };
-    let (one, two) = pairs();
+    let (one, two) = set_up();
     let deltas = [&one, &two].map(|pair| pair.sender.secret());
-    leaves_none(&deltas, || drop(pairs()));
+    leaves_none(&deltas, || drop(set_up()));
+}
+
+#[test]
+fn silent_transfers_leave_no_seed() {
+    let run = || {
+        let (mut one, mut two) = set_up();
+        let choices = [5; 1 << 12];
+        let (message, _) = one.receiver.extend(&choices);
+        drop(two.sender.extend(choices.len(), &message).unwrap());
+        let refill = one.receiver.refill(1).expect("it is due");
+        let request = one.receiver.request();
+        let answer = two.sender.answer(refill, &request).unwrap();
+        one.receiver.refilled(&answer).unwrap();
+        two
+    };
+    let secrets = run().sender.silent_secrets();
+    leaves_none(&secrets, || drop(run()));
 }

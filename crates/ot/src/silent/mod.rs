@@ -206,6 +206,20 @@ impl Sending {
         }
     }
 
+    /// Returns some of what the first batch is made from.
+    #[cfg(test)]
+    pub fn secrets(&self) -> [u128; 3] {
+        let batch = &self.stock.batches[0];
+        let mut leaves = [0; 2];
+        let permutation = trees::permutation(&self.stock.family, 0, 0);
+        batch.trees.grow(0, &permutation, &mut leaves, |_, _| ());
+        [
+            batch.message[0],
+            batch.message[SIZE.dimension - 1],
+            leaves[0],
+        ]
+    }
+
     pub fn has(&self, transfers: usize) -> bool {
         self.stock.has(transfers)
     }
