@@ -9,10 +9,11 @@
 //! in the hash ([`hash`](crate::hash)), as an ideal cipher. There is one message, from the
 //! receiver: 128 / k bits for each transfer, in tiles of 1024 transfers, tree by tree.
 //!
-//! Symbols: δ is the sender's secret of 128 bits, of which the lowest is one. For tree j, u_j and v_j are the receiver's sums
-//! of streams, and w_j the sender's, with w_{j,l} = v_{j,l} ⊕ δ_{j,l} u_j. b are the choices. The
-//! receiver sends c_j = u_j ⊕ b. The sender's row is q = w ⊕ δ c = v ⊕ δ b, the receiver's is t =
-//! v. So pad 0 is H(q), pad 1 is H(q ⊕ δ), and the receiver's H(t) is the pad that b chooses.
+//! Symbols: δ is the sender's secret of 128 bits, of which the lowest is one. For tree j, u_j and
+//! v_j are the receiver's sums of streams, and w_j the sender's, with w_{j,l} = v_{j,l} ⊕ δ_{j,l}
+//! u_j. b are the choices. The receiver sends c_j = u_j ⊕ b. The sender's row is q = w ⊕ δ c = v ⊕
+//! δ b, the receiver's is t = v. So pad 0 is H(q), pad 1 is H(q ⊕ δ), and the receiver's H(t) is
+//! the pad that b chooses.
 //!
 //! Simulation: the sender sees c_j, and u_j contains the stream of the one leaf that the sender
 //! lacks, so c_j looks uniform. The receiver sees nothing, and the other pads are H(t ⊕ δ) with δ
@@ -107,8 +108,8 @@ impl Receiver {
     /// is due. The sender of the same transfers gets the same.
     #[must_use]
     pub fn refill(&self, transfers: usize) -> Option<Refill> {
-        let extension = |words| words * self.leaves.trees();
-        self.silent.refill(transfers, self.next, extension)
+        let each = self.leaves.trees();
+        self.silent.stock.refill(transfers, self.next, each)
     }
 
     /// Begins a refill that is due. Returns the message to the sender, which may have no words.
@@ -145,7 +146,7 @@ impl Receiver {
     /// Returns the words of the next extension's message for w words of choices.
     #[must_use]
     pub fn extension_words(&self, w: usize) -> usize {
-        if self.silent.has(64 * w) {
+        if self.silent.stock.has(64 * w) {
             w
         } else {
             w * self.leaves.trees()
@@ -180,7 +181,7 @@ impl Receiver {
     fn begin(&mut self, choices: &[u64]) -> (u64, Option<(Vec<u64>, Chosen)>) {
         let first = take(&mut self.next, choices.len());
         let n = 64 * choices.len();
-        let silent = self.silent.has(n).then(|| {
+        let silent = self.silent.stock.has(n).then(|| {
             let mut rows = self.spare.rows(n);
             let message = self.silent.take(choices, &mut rows);
             #[cfg(test)]
@@ -268,8 +269,8 @@ impl Sender {
     /// is due. The receiver of the same transfers gets the same.
     #[must_use]
     pub fn refill(&self, transfers: usize) -> Option<Refill> {
-        let extension = |words| words * self.leaves.trees();
-        self.silent.refill(transfers, self.next, extension)
+        let each = self.leaves.trees();
+        self.silent.stock.refill(transfers, self.next, each)
     }
 
     /// Takes part in a refill that is due, with the receiver's message. Returns the message to the
@@ -301,7 +302,7 @@ impl Sender {
     /// Returns the words of the messages of the next extensions, all for w words of choices.
     #[must_use]
     pub fn words_of_each(&self, w: usize, extensions: usize) -> Vec<usize> {
-        let silent = |at| self.silent.has(64 * w * (at + 1));
+        let silent = |at| self.silent.stock.has(64 * w * (at + 1));
         let words = |at| {
             if silent(at) {
                 w
@@ -356,7 +357,7 @@ impl Sender {
     /// Takes the numbers of the next transfers, and the transfers if they are silent.
     fn begin(&mut self, words: usize, message: &[u64]) -> (u64, Option<Offered>) {
         let first = take(&mut self.next, words);
-        let silent = self.silent.has(64 * words).then(|| {
+        let silent = self.silent.stock.has(64 * words).then(|| {
             let mut rows = self.spare.rows(64 * words);
             self.silent.take(message, &mut rows);
             self.offered(first, rows)

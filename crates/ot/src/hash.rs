@@ -64,14 +64,6 @@ impl Family {
         }
     }
 
-    /// Returns a family whose hash lacks a part.
-    #[cfg(test)]
-    pub(crate) fn mutated(mutation: Mutation) -> Self {
-        let mut family = Self::of(cipher(1));
-        family.mutation = mutation;
-        family
-    }
-
     /// Returns the permutation for a purpose and two numbers. The second number is less than 2^32.
     pub(crate) fn permutation(&self, purpose: Purpose, number: u64, part: usize) -> Permutation {
         let part = u32::try_from(part).expect("a message has fewer than 2^32 blocks");

@@ -5,7 +5,7 @@ use crate::binding::Secrets;
 use crate::hash::Mutation;
 use crate::leaves::WORDS;
 use crate::products::{self, ScalarKeys, Scalars};
-use crate::{Chosen, Offered, Pair, Setup};
+use crate::{Chosen, Offered, Pair, Receiver, Sender, Setup};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -96,16 +96,21 @@ fn the_sender_does_not_see_the_choices() {
     }
 }
 
-/// Returns both ends after a refill of silent transfers for `one.receiver`.
+/// Makes the transfers that a first batch of silent ones follows, and begins the batch.
+pub(crate) fn begin_batch(sender: &mut Sender, receiver: &mut Receiver) {
+    let choices = [0x0123_4567_89ab_cdef; 1 << 12];
+    let (message, _) = receiver.extend(&choices);
+    drop(sender.extend(choices.len(), &message).unwrap());
+    let refill = receiver.refill(1).expect("it is due");
+    let request = receiver.request();
+    let answer = sender.answer(refill, &request).unwrap();
+    receiver.refilled(&answer).unwrap();
+}
+
+/// Returns both ends, with a batch of silent transfers for `one.receiver`.
 fn silent_pairs() -> (Pair, Pair) {
     let (mut one, mut two, _) = pairs(4);
-    let choices = [0x0123_4567_89ab_cdef; 1 << 12];
-    let (message, _) = one.receiver.extend(&choices);
-    drop(two.sender.extend(choices.len(), &message).unwrap());
-    let refill = one.receiver.refill(1).expect("it is due");
-    let request = one.receiver.request();
-    let answer = two.sender.answer(refill, &request).unwrap();
-    one.receiver.refilled(&answer).unwrap();
+    begin_batch(&mut two.sender, &mut one.receiver);
     (one, two)
 }
 
@@ -130,7 +135,9 @@ fn the_receiver_does_not_see_the_other_silent_pads() {
         let (mut one, mut two) = silent_pairs();
         let (message, _) = one.receiver.extend(&[0x0f0f; 256]);
         let mut offered = two.sender.extend(256, &message).unwrap();
-        offered.family = Arc::new(crate::hash::Family::mutated(mutation));
+        // Now only the transfers hold their family.
+        drop((one, two));
+        Arc::get_mut(&mut offered.family).unwrap().mutation = mutation;
         let (zeros, ones) = offered.random();
         let both: Vec<u128> = zeros
             .iter()

@@ -3,6 +3,7 @@
 use crate::base::{self, COUNT, POINT_WORDS};
 use crate::binding::{Binding, Direction, Secrets};
 use crate::hash::{Family, Purpose};
+use crate::secrecy::begin_batch;
 use crate::{Pair, Setup, tree};
 use kernels::memory::{Watched, copies};
 
@@ -113,13 +114,7 @@ fn set_ups_leave_no_secret() {
 fn silent_transfers_leave_no_seed() {
     let run = || {
         let (mut one, mut two) = set_up();
-        let choices = [5; 1 << 12];
-        let (message, _) = one.receiver.extend(&choices);
-        drop(two.sender.extend(choices.len(), &message).unwrap());
-        let refill = one.receiver.refill(1).expect("it is due");
-        let request = one.receiver.request();
-        let answer = two.sender.answer(refill, &request).unwrap();
-        one.receiver.refilled(&answer).unwrap();
+        begin_batch(&mut two.sender, &mut one.receiver);
         two
     };
     let secrets = run().sender.silent_secrets();

@@ -5,19 +5,20 @@
 //!
 //! Both ends hold correlated transfers as rows: the sender q, the receiver a random bit r and t = q
 //! ⊕ r δ. From few of them they make a batch of many. The sender's q' = A·q ⊕ y and the receiver's
-//! t' = A·t ⊕ w with w = y ⊕ e δ give t' = q' ⊕ r' δ for r' = A·r ⊕ e. A is the public [`SparseCode`],
-//! and the noise e has one bit in each tree of leaves y. All trees take one message, from the
-//! sender: 10 blocks of 128 bits for 1024 transfers, 1.4 bits for each that is left after the seed of
-//! the next batch. The choices r' are random. A caller's choice b costs one bit more, b ⊕ r'.
+//! t' = A·t ⊕ w with w = y ⊕ e δ give t' = q' ⊕ r' δ for r' = A·r ⊕ e. A is a public
+//! [`SparseCode`], and the noise e has one bit in each tree of leaves y. All trees take one
+//! message, from the sender: 10 blocks of 128 bits for 1024 transfers, 1.4 bits for each that is
+//! left after the seed of the next batch. The choices r' are random. A caller's choice b costs one
+//! bit more, b ⊕ r'.
 //!
 //! δ is odd. The lowest bit of q is zero, and that of t is r. So rows carry their choices, and A is
 //! applied once.
 //!
-//! **Simulation.** The receiver sees c_i, masked by q_i where it does not know the sum already; that
-//! all nodes off its paths look uniform beside δ is circular correlation robustness (Half-Tree,
-//! theorem 2). Every tree of every batch has its own permutation. The sender sees b ⊕ r', and r' is
-//! uniform to it if learning parity with regular noise is hard: positions of the noise are r_i of
-//! transfers that serve nothing else.
+//! **Simulation.** The receiver sees c_i, masked by q_i where it does not know the sum already.
+//! That all nodes off its paths look uniform beside δ is circular correlation robustness
+//! (Half-Tree, theorem 2). Every tree of every batch has its own permutation. The sender sees b ⊕
+//! r', and r' is uniform to it if learning parity with regular noise is hard: positions of the
+//! noise are r_i of transfers that serve nothing else.
 //!
 //! **Memory.** A batch is expanded when it is used, tree by tree. Each end keeps 2.7 MB for a batch
 //! of two million transfers.
@@ -35,11 +36,11 @@ use parameters::SIZE;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use trees::{Grown, Punctured, Trees};
+use trees::{Grown, Punctured, Trees, blocks};
 use zeroize::Zeroizing;
 
 /// Rows that are not taken yet, at one end.
-struct Stock<T> {
+pub(crate) struct Stock<T> {
     family: Arc<Family>,
     /// Batches begun so far in this direction.
     begun: u64,
@@ -151,20 +152,14 @@ pub struct Refill {
 }
 
 impl<T: Trees> Stock<T> {
-    /// Returns whether this many transfers can be taken. The seed of a further batch always remains.
-    fn has(&self, transfers: usize) -> bool {
+    /// Returns whether this many transfers can be taken. The seed of a further batch always stays.
+    pub fn has(&self, transfers: usize) -> bool {
         self.left() >= transfers + SIZE.seed()
     }
 
     /// Returns the messages that must be exchanged before this many transfers can be taken, after
-    /// `used` transfers of any kind. `extension` is the words of an extension by some words of
-    /// choices.
-    fn refill(
-        &self,
-        transfers: usize,
-        used: u64,
-        extension: impl FnOnce(usize) -> usize,
-    ) -> Option<Refill> {
+    /// `used` transfers of any kind. An extension has `each` words for a word of choices.
+    pub fn refill(&self, transfers: usize, used: u64, each: usize) -> Option<Refill> {
         let is_first = self.begun == 0;
         if is_first && used < BEGIN {
             return None;
@@ -173,7 +168,7 @@ impl<T: Trees> Stock<T> {
         let missing = (transfers + SIZE.seed()).saturating_sub(self.left() + first);
         let batches = usize::from(is_first) + missing.div_ceil(SIZE.transfers() - SIZE.seed());
         (batches > 0).then(|| Refill {
-            request: if is_first { extension(SEED_WORDS) } else { 0 },
+            request: if is_first { each * SEED_WORDS } else { 0 },
             answer: batches * SIZE.message_words(),
         })
     }
@@ -191,7 +186,7 @@ const SEED_WORDS: usize = SIZE.seed().div_ceil(64);
 
 /// Silent transfers at the end that has both pads of each.
 pub(crate) struct Sending {
-    stock: Stock<Grown>,
+    pub stock: Stock<Grown>,
     delta: Zeroizing<u128>,
     roots: Stream,
 }
@@ -220,20 +215,6 @@ impl Sending {
         ]
     }
 
-    pub fn has(&self, transfers: usize) -> bool {
-        self.stock.has(transfers)
-    }
-
-    /// Returns the messages of a refill that is due.
-    pub fn refill(
-        &self,
-        transfers: usize,
-        used: u64,
-        extension: impl FnOnce(usize) -> usize,
-    ) -> Option<Refill> {
-        self.stock.refill(transfers, used, extension)
-    }
-
     /// Begins batches for a message of this many words, the first batch from `extended` transfers.
     pub fn answer(&mut self, extended: Option<&[u128]>, words: usize) -> Vec<u64> {
         let mut extended = extended.map(|rows| {
@@ -251,9 +232,8 @@ impl Sending {
     fn begin(&mut self, seed: &[u128], message: &mut [u64]) {
         let mut words = Zeroizing::new(vec![0; 2 * SIZE.trees]);
         self.roots.reserve(words.len()).fill(0, &mut words);
-        let pairs = words.chunks_exact(2);
-        let roots = pairs.map(|pair| u128::from(pair[1]) << 64 | u128::from(pair[0]));
-        let trees = Grown::new(self.delta.clone(), Zeroizing::new(roots.collect()));
+        let roots = Zeroizing::new(blocks(&words).collect());
+        let trees = Grown::new(self.delta.clone(), roots);
         let (family, number) = (&*self.stock.family, self.stock.begun);
         message
             .par_chunks_mut(2 * SIZE.depth)
@@ -282,7 +262,7 @@ impl Sending {
 
 /// Silent transfers at the end that chooses.
 pub(crate) struct Receiving {
-    stock: Stock<Punctured>,
+    pub stock: Stock<Punctured>,
     choices: Stream,
 }
 
@@ -293,20 +273,6 @@ impl Receiving {
             stock: Stock::new(family),
             choices: Stream::new(secret, "silent transfers: choices of the first seed"),
         }
-    }
-
-    pub fn has(&self, transfers: usize) -> bool {
-        self.stock.has(transfers)
-    }
-
-    /// Returns the messages of a refill that is due.
-    pub fn refill(
-        &self,
-        transfers: usize,
-        used: u64,
-        extension: impl FnOnce(usize) -> usize,
-    ) -> Option<Refill> {
-        self.stock.refill(transfers, used, extension)
     }
 
     /// Returns random choices for the extension that the first batch is made from; `None` for
@@ -374,10 +340,7 @@ mod tests {
         let mut stream = Stream::new(&key, "test");
         let mut words = vec![0; 2 * SIZE.seed()];
         stream.reserve(words.len()).fill(0, &mut words);
-        let pairs = words.chunks_exact(2);
-        let mut q: Vec<u128> = pairs
-            .map(|pair| u128::from(pair[0]) << 64 | u128::from(pair[1]))
-            .collect();
+        let mut q: Vec<u128> = blocks(&words).collect();
         let mut choices = receiving.request().unwrap();
         if !random {
             choices.fill(0);

@@ -7,25 +7,26 @@
 //!
 //! | attack | cost |
 //! | --- | --- |
-//! | Gaussian elimination on positions without noise, k^2.8 each (Liu, Wang, Yang, Yu, EUROCRYPT 2024) | 165 |
+//! | Gaussian elimination on positions without noise, k^2.8 each | 165 |
 //! | decoding of p errors: Stern, Dumer; by representations | 135 |
-//! | statistical decoding (Liu and others) | 256 |
+//! | statistical decoding (Liu, Wang, Yang, Yu, EUROCRYPT 2024) | 256 |
 //! | algebraic, after guesses in all blocks (Briaud, Øygarden, EUROCRYPT 2023) | 134 |
 //!
 //! **Sparse rows help an attacker** (Chen, Shu, Zhou, COLT 2025). The rows that lie within a set of
 //! αk columns are an instance of that dimension. It can be solved alone if there are at least αk
 //! such rows, and then the others follow. A random set needs α = (k/n)^(1/9); removing columns of
 //! few rows, one after another, reaches smaller sets. All costs are those of the smallest α at
-//! which such a set is expected to exist at all, 0.59 here, as if every attempt found another set of
-//! that size for nothing. Without this, decoding costs 2^220. Each batch has its own A.
+//! which such a set is expected to exist at all, 0.59 here, as if every attempt found another set
+//! of that size for nothing. Without this, decoding costs 2^220. Each batch has its own A.
 //!
 //! The costs are lower than in the papers on other accounts too. Each block adds up to one, which
 //! saves the attacker t unknowns. In decoding, an iteration costs no more than k^2, as if it
 //! exchanged one column, and lists cost only the bits that are compared. In the algebraic attack,
 //! all equations count as independent. It profits from many blocks, which bounds n.
 //!
-//! Not used: codes of Silver (Couteau, Rindal, Raghuraman, CRYPTO 2021), which are broken (Raghuraman,
-//! Rindal, Tanguy, CRYPTO 2023), and expand-accumulate codes, whose assumption is younger.
+//! Not used: codes of Silver (Couteau, Rindal, Raghuraman, CRYPTO 2021), which are broken
+//! (Raghuraman, Rindal, Tanguy, CRYPTO 2023), and expand-accumulate codes, whose assumption is
+//! younger.
 
 /// The size of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -117,8 +118,8 @@ mod tests {
     }
 
     /// Returns the smallest share α of the columns such that a set of αk columns is expected to
-    /// exist that has αk rows within it, if there are `ratio` · k rows: the number of sets times the
-    /// probability that a Poisson variable of mean `ratio` · α^10 k reaches αk.
+    /// exist that has αk rows within it, if there are `ratio` · k rows: the number of sets times
+    /// the probability that a Poisson variable of mean `ratio` · α^10 k reaches αk.
     fn smallest_set(ratio: f64) -> f64 {
         let is_expected = |alpha: f64| {
             let mean = ratio * alpha.powi(WEIGHT as i32);

@@ -1,13 +1,13 @@
 //! Trees of seeds for the noise: the grower has all leaves, the other end all except one.
 //!
-//! Half-Tree (EUROCRYPT 2023), section 4: the leaves of a correlated tree add up to δ. Level i takes
-//! one correlated transfer, of which the grower has q_i, and the other end r_i and q_i ⊕ r_i δ. The
-//! grower sends c_i, the sum of the level's left nodes ⊕ q_i. So the other end learns the sum over
-//! the left nodes if r_i = 0, and over the right nodes if r_i = 1, and from it the sibling of the
-//! node that it lacks. Its path to the missing leaf turns left where r_i = 1.
+//! Half-Tree (EUROCRYPT 2023), section 4: the leaves of a correlated tree add up to δ. Level i
+//! takes one correlated transfer, of which the grower has q_i, and the other end r_i and q_i ⊕ r_i
+//! δ. The grower sends c_i, the sum of the level's left nodes ⊕ q_i. So the other end learns the
+//! sum over the left nodes if r_i = 0, and over the right nodes if r_i = 1, and from it the sibling
+//! of the node that it lacks. Its path to the missing leaf turns left where r_i = 1.
 //!
-//! Level i determines bit i of a leaf's number, so that a level is laid out as two halves. A missing
-//! node is zero. Its place is secret, so [`add_at`] writes there.
+//! Level i determines bit i of a leaf's number, so that a level is laid out as two halves. A
+//! missing node is zero. Its place is secret, so [`add_at`] writes there.
 
 use super::parameters::Size;
 use crate::hash::{Family, Purpose};
@@ -16,7 +16,7 @@ use kernels::correlated_tree::{add_at, children_of_zero, grow};
 use zeroize::Zeroizing;
 
 /// All trees of a batch, at one end.
-pub(super) trait Trees: Send + Sync {
+pub(crate) trait Trees: Send + Sync {
     /// Computes the leaves of a tree, under its own permutation. The lowest bit of a leaf says
     /// whether it is the missing one, which holds the leaf ⊕ δ.
     fn leaves(&self, tree: usize, permutation: &Aes128, out: &mut [u128]);
@@ -28,7 +28,7 @@ pub(super) fn permutation(family: &Family, batch: u64, tree: usize) -> Aes128 {
 }
 
 /// Trees at the end that has all leaves.
-pub(super) struct Grown {
+pub(crate) struct Grown {
     delta: Zeroizing<u128>,
     /// The left node of the first level of each tree.
     roots: Zeroizing<Vec<u128>>,
@@ -64,7 +64,7 @@ impl Trees for Grown {
 }
 
 /// Trees at the end that lacks a leaf of each.
-pub(super) struct Punctured {
+pub(crate) struct Punctured {
     depth: usize,
     /// For each level of each tree, the sum over the half without the missing leaf.
     sums: Zeroizing<Vec<u128>>,
@@ -76,16 +76,14 @@ impl Punctured {
     /// Creates the trees from the other end's message and this end's `keys`, q_i ⊕ r_i δ, whose
     /// lowest bits are r_i.
     pub fn new(size: Size, keys: &[u128], message: &[u64]) -> Self {
-        let pairs = message.chunks_exact(2);
-        let sent = pairs.map(|pair| u128::from(pair[1]) << 64 | u128::from(pair[0]));
-        let sums = Zeroizing::new(sent.zip(keys).map(|(sent, key)| sent ^ key).collect());
+        let sums = blocks(message).zip(keys).map(|(sent, key)| sent ^ key);
         let chosen = keys.chunks_exact(size.depth).map(|keys| {
             let bits = keys.iter().rev();
             bits.fold(0, |bits, key| bits << 1 | (*key as u32 & 1))
         });
         Self {
             depth: size.depth,
-            sums,
+            sums: Zeroizing::new(sums.collect()),
             chosen: Zeroizing::new(chosen.collect()),
         }
     }
@@ -117,6 +115,12 @@ impl Trees for Punctured {
         clear_lowest(out);
         add_at(out, missing, others | 1);
     }
+}
+
+/// Returns blocks of two words, the low one first.
+pub(super) fn blocks(words: &[u64]) -> impl Iterator<Item = u128> {
+    let pairs = words.chunks_exact(2);
+    pairs.map(|pair| u128::from(pair[1]) << 64 | u128::from(pair[0]))
 }
 
 /// Clears the lowest bit, which is the choice.

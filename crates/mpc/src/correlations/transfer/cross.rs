@@ -19,8 +19,8 @@ const WAVE: usize = 1 << 11;
 /// Scalars of products of words that are under way at once, 64 transfers each.
 const PIECE: usize = AT_ONCE / 64;
 
-/// Pieces between refills of silent transfers, each of which is waited for. They are few in tests, so
-/// that products take several refills.
+/// Pieces between refills of silent transfers, each of which is waited for. They are few in tests,
+/// so that products take several refills.
 const PIECES: usize = if cfg!(test) { 1 } else { 8 };
 
 /// ANDs whose left factors were chosen, with every other party.

@@ -10,8 +10,8 @@
 //! **Adversary:** semi-honest, all parties but one. Every transfer is secure for the honest one of
 //! its two parties ([`ot`]), and messages between a pair depend on that pair's values alone.
 //!
-//! **Transfers** are silent once a direction has made enough of them ([`ot`]). An extension then sends
-//! one bit for each transfer instead of 32.
+//! **Transfers** are silent once a direction has made enough of them ([`ot`]). An extension then
+//! sends one bit for each transfer instead of 32.
 //!
 //! **Costs** per correlation and ordered pair, in transfers: bit triples 1, whatever their number
 //! of right factors; products of words 64; ring bits 1/2 on average; masks of a comparison of width
