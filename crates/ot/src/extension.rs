@@ -193,6 +193,21 @@ impl Receiver {
         (first, silent)
     }
 
+    /// Makes 64·`words` transfers with random choices ([`Chosen::choices`]). Returns the message to
+    /// the sender, and the chosen pads. If the transfers are silent, the message has no words and
+    /// need not be sent.
+    #[must_use]
+    pub fn extend_random(&mut self, words: usize) -> (Vec<u64>, Chosen) {
+        let first = take(&mut self.next, words);
+        if self.silent.stock.has(64 * words) {
+            let mut rows = self.spare.rows(64 * words);
+            let choices = self.silent.take_random(&mut rows);
+            return (Vec::new(), self.chosen(first, rows, &choices));
+        }
+        let choices = self.silent.random_choices(words);
+        self.transfers(first, &choices)
+    }
+
     fn chosen(&self, first: u64, rows: Rows, choices: &[u64]) -> Chosen {
         Chosen {
             family: Arc::clone(&self.family),
@@ -320,7 +335,28 @@ impl Sender {
     /// are used up.
     pub fn extend(&mut self, words: usize, message: &[u64]) -> Result<Offered, Error> {
         unless_length("an extension", self.extension_words(words), message)?;
-        let (first, silent) = self.begin(words, message);
+        let (first, silent) = self.begin(words, Some(message));
+        Ok(silent.unwrap_or_else(|| self.transfers(first, words, message)))
+    }
+
+    /// Returns the words of the next extension's message for w words of random choices. Without
+    /// words, no message is sent.
+    #[must_use]
+    pub fn random_words(&self, w: usize) -> usize {
+        if self.silent.stock.has(64 * w) {
+            0
+        } else {
+            w * self.leaves.trees()
+        }
+    }
+
+    /// Computes both pads of each transfer from the message of [`Receiver::extend_random`].
+    ///
+    /// # Errors
+    /// If the message does not have [`Sender::random_words`]. Then no transfers are used up.
+    pub fn extend_random(&mut self, words: usize, message: &[u64]) -> Result<Offered, Error> {
+        unless_length("a random extension", self.random_words(words), message)?;
+        let (first, silent) = self.begin(words, None);
         Ok(silent.unwrap_or_else(|| self.transfers(first, words, message)))
     }
 
@@ -342,7 +378,7 @@ impl Sender {
         }
         let begun: Vec<_> = messages
             .iter()
-            .map(|message| (self.begin(words, message), message))
+            .map(|message| (self.begin(words, Some(message)), message))
             .collect();
         Ok(begun
             .into_par_iter()
@@ -354,12 +390,13 @@ impl Sender {
             .collect())
     }
 
-    /// Takes the numbers of the next transfers, and the transfers if they are silent.
-    fn begin(&mut self, words: usize, message: &[u64]) -> (u64, Option<Offered>) {
+    /// Takes the numbers of the next transfers, and the transfers if they are silent. Random
+    /// choices have no corrections.
+    fn begin(&mut self, words: usize, corrections: Option<&[u64]>) -> (u64, Option<Offered>) {
         let first = take(&mut self.next, words);
         let silent = self.silent.stock.has(64 * words).then(|| {
             let mut rows = self.spare.rows(64 * words);
-            self.silent.take(message, &mut rows);
+            self.silent.take(corrections, &mut rows);
             self.offered(first, rows)
         });
         (first, silent)

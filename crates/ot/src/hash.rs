@@ -42,6 +42,8 @@ pub(crate) enum Mutation {
     NoIndex,
     /// H(x, i) = x.
     NoHash,
+    /// Rows of a table are added without powers of x.
+    NoPowers,
 }
 
 /// A family of public permutations, bound to a session and a direction.
@@ -120,7 +122,7 @@ impl Hash {
         let pads = &mut pads[..opened.len()];
         #[cfg(test)]
         match self.mutation {
-            Mutation::None => {}
+            Mutation::None | Mutation::NoPowers => {}
             Mutation::NoHash => return pads.copy_from_slice(opened),
             Mutation::NoIndex => return self.permutation.feed_forward(opened, 0, pads),
         }

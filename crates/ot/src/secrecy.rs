@@ -267,6 +267,55 @@ fn the_receiver_does_not_see_the_columns() {
     assert!(!uniform(&offered.correlate(&[&column], 64).1));
 }
 
+/// Returns what a receiver could learn of tables of 4 entries: each entry that it lacks, with its
+/// own, and the sum of all entries.
+fn tables_view(choice: u64, mutation: Mutation) -> [Vec<u64>; 4] {
+    let (offered, chosen) = transfers(&[choice; 512], mutation, false);
+    let columns = 64;
+    let tables = offered.tables(2, columns);
+    let own = chosen.look_up(2, columns);
+    let entries: Vec<&[u64]> = tables.chunks(own.len()).collect();
+    let plus = |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| a ^ b).collect::<Vec<_>>();
+    let lacks = (0..4).filter(|entry| *entry as u64 != choice & 3);
+    let mut views: Vec<Vec<u64>> = lacks.map(|entry| plus(entries[entry], &own)).collect();
+    views.push((1..4).fold(entries[0].to_vec(), |sum, entry| plus(&sum, entries[entry])));
+    views.try_into().expect("three entries and their sum")
+}
+
+#[test]
+fn the_receiver_does_not_see_the_other_entries() {
+    for choice in [0, u64::MAX] {
+        let views = tables_view(choice, Mutation::None);
+        assert!(views.iter().all(|view| uniform(view)));
+        for mutation in [Mutation::NoHash, Mutation::NoPowers] {
+            let views = tables_view(choice, mutation);
+            assert!(
+                !uniform(&views[3]),
+                "entries that depend on each other are noticed"
+            );
+        }
+    }
+}
+
+/// Random choices of transfers that are not silent are the choices of an extension.
+#[test]
+fn the_sender_does_not_see_random_choices() {
+    let view = |unmasked| {
+        let (mut one, _, _) = pairs(2);
+        one.receiver.unmasked = unmasked;
+        let (message, chosen) = one.receiver.extend_random(32 * WORDS);
+        let both = message.chunks(one.receiver.leaves.trees() * WORDS);
+        let rest: Vec<u64> = both
+            .zip(chosen.choices().chunks(WORDS))
+            .flat_map(|(message, choices)| message.iter().zip(choices).map(|(m, b)| m ^ b))
+            .collect();
+        assert!(uniform(chosen.choices()));
+        uniform(&rest)
+    };
+    assert!(view(false));
+    assert!(!view(true), "a missing mask is noticed");
+}
+
 /// Returns the messages of two products of equal values by one set of scalars, and their
 /// difference.
 fn products_view(bits: usize, value: u64) -> [Vec<u64>; 2] {
@@ -334,7 +383,7 @@ fn known_answers() {
             "0578ac3715799084",
             "c65560ec40b3948b",
             "2c30d0e2cd260bfe",
-            "dc6fd479de2a7353"
+            "0ea57d4bdd658467"
         ]
     );
 }

@@ -145,6 +145,88 @@ fn correlations_of_bits() {
     }
 }
 
+/// Makes transfers with random choices, in both directions of a setup.
+fn each_random(lengths: &[usize], mut check: impl FnMut(Offered, Chosen)) {
+    let (mut one, mut two) = pairs(ot::DEPTH);
+    for &w in lengths {
+        for (sender, receiver) in [
+            (&mut one.sender, &mut two.receiver),
+            (&mut two.sender, &mut one.receiver),
+        ] {
+            let (message, chosen) = receiver.extend_random(w);
+            assert_eq!(message.len(), sender.random_words(w));
+            assert_eq!(chosen.choices().len(), w);
+            check(sender.extend_random(w, &message).unwrap(), chosen);
+        }
+    }
+}
+
+#[test]
+fn random_correlations_of_bits() {
+    for columns in [0, 1, 2, 3, 64, 127, 128] {
+        each_random(&WORDS, |offered, chosen| {
+            let choices = chosen.choices().to_vec();
+            let (values, mine) = offered.random_bits(columns);
+            let theirs = chosen.random_bits(columns);
+            assert_eq!([&values, &mine, &theirs].map(Vec::len), [columns; 3]);
+            for ((value, mine), theirs) in values.iter().zip(&mine).zip(&theirs) {
+                let right =
+                    (0..choices.len()).all(|i| mine[i] ^ theirs[i] == choices[i] & value[i]);
+                assert!(right && value.len() == choices.len());
+            }
+        });
+    }
+}
+
+#[test]
+fn random_correlations_of_words() {
+    each_random(&WORDS, |offered, chosen| {
+        let choices = chosen.choices().to_vec();
+        let (values, mine) = offered.random_words();
+        let theirs = chosen.random_words();
+        assert_eq!(
+            [&values, &mine, &theirs].map(Vec::len),
+            [64 * choices.len(); 3]
+        );
+        for (i, value) in values.iter().enumerate() {
+            let expected = if bit(&choices, i) { *value } else { 0 };
+            assert_eq!(mine[i].wrapping_add(theirs[i]), expected);
+        }
+    });
+}
+
+#[test]
+fn the_receiver_has_the_entry_of_its_digit() {
+    for digits in 1..=6 {
+        for columns in [1, 2, 3, 64] {
+            let lengths = [1, 7, 8, 9, 40].map(|w| w * digits);
+            each_random(&lengths, |offered, chosen| {
+                let n = offered.len() / digits;
+                let choices = chosen.choices().to_vec();
+                let tables = offered.tables(digits, columns);
+                let entries = chosen.look_up(digits, columns);
+                assert_eq!(tables.len(), (columns << digits) * n / 64);
+                assert_eq!(entries.len(), columns * n / 64);
+                for i in 0..n {
+                    let bits = (0..digits).map(|l| usize::from(bit(&choices, l * n + i)) << l);
+                    let entry: usize = bits.sum();
+                    for column in 0..columns {
+                        let plane = &tables[(entry * columns + column) * n / 64..];
+                        assert_eq!(bit(plane, i), bit(&entries[column * n / 64..], i));
+                    }
+                }
+            });
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "128 transfers make no whole words of tables of 3 digits")]
+fn tables_of_part_of_the_transfers_are_refused() {
+    let (mut one, _) = pairs(1);
+    let _ = one.receiver.extend_random(2).1.look_up(3, 1);
+}
+
 #[test]
 #[should_panic(expected = "64 transfers take columns of 64 values")]
 fn a_column_of_another_length_is_refused() {

@@ -107,6 +107,39 @@ fn without_a_refill_transfers_come_from_trees() {
 }
 
 #[test]
+fn random_choices_take_no_message() {
+    let (mut one, mut two) = begun();
+    let (sender, receiver) = (&mut one.sender, &mut two.receiver);
+    let mut seen = Vec::new();
+    for is_silent in [false, true] {
+        if is_silent {
+            refill(sender, receiver, 1 << 20).unwrap();
+        }
+        for w in [0, 1, 129, 3] {
+            let (message, chosen) = receiver.extend_random(w);
+            assert_eq!(message.len(), if is_silent { 0 } else { 32 * w });
+            let choices = chosen.choices().to_vec();
+            let offered = sender.extend_random(w, &message).unwrap();
+            let ((zeros, ones), pads) = (offered.random(), chosen.random());
+            for (i, pad) in pads.into_iter().enumerate() {
+                let bit = choices[i / 64] >> (i % 64) & 1 == 1;
+                assert!(pad == if bit { ones[i] } else { zeros[i] });
+            }
+            seen.extend(choices);
+        }
+    }
+    let ones: u32 = seen.iter().map(|word| word.count_ones()).sum();
+    // Six standard deviations.
+    assert!((f64::from(ones) / (32.0 * seen.len() as f64) - 1.0).abs() < 6.0 / 130.0);
+    assert!(
+        sender.extend_random(1, &[0]).is_err(),
+        "a message that is not sent"
+    );
+    // What was refused has used up nothing.
+    assert_eq!(check(sender, receiver, &words(5, 2)), 5);
+}
+
+#[test]
 fn a_refill_begins_as_many_batches_as_are_needed() {
     let (mut one, mut two) = begun();
     let (sender, receiver) = (&mut one.sender, &mut two.receiver);

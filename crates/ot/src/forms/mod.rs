@@ -6,6 +6,8 @@
 
 mod bits;
 mod pads;
+mod random;
+mod tables;
 mod words;
 
 use crate::Error;

@@ -253,10 +253,13 @@ impl Sending {
         self.stock.add(seed, trees);
     }
 
-    /// Takes transfers of which the receiver has sent its corrections, a bit each.
-    pub fn take(&mut self, corrections: &[u64], rows: &mut [u128]) {
+    /// Takes transfers. Unless their choices stay random, the receiver has sent its corrections, a
+    /// bit each.
+    pub fn take(&mut self, corrections: Option<&[u64]>, rows: &mut [u128]) {
         self.stock.take(rows);
-        add_where(corrections, *self.delta, rows);
+        if let Some(corrections) = corrections {
+            add_where(corrections, *self.delta, rows);
+        }
     }
 }
 
@@ -267,22 +270,19 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    /// Begins without transfers. The random choices of the first seed derive from `secret`.
+    /// Begins without transfers. Random choices of transfers that are not silent derive from
+    /// `secret`: those of the first seed, and those that a caller asks for.
     pub fn new(family: Arc<Family>, secret: &Key) -> Self {
         Self {
             stock: Stock::new(family),
-            choices: Stream::new(secret, "silent transfers: choices of the first seed"),
+            choices: Stream::new(secret, "random choices"),
         }
     }
 
     /// Returns random choices for the extension that the first batch is made from; `None` for
     /// further batches.
     pub fn request(&mut self) -> Option<Zeroizing<Vec<u64>>> {
-        (self.stock.begun == 0).then(|| {
-            let mut choices = Zeroizing::new(vec![0; SEED_WORDS]);
-            self.choices.reserve(SEED_WORDS).fill(0, &mut choices);
-            choices
-        })
+        (self.stock.begun == 0).then(|| self.random_choices(SEED_WORDS))
     }
 
     /// Checks that a message is that of whole batches.
@@ -310,13 +310,26 @@ impl Receiving {
 
     /// Takes transfers for these choices. Returns the corrections, a bit each.
     pub fn take(&mut self, choices: &[u64], rows: &mut [u128]) -> Vec<u64> {
-        self.stock.take(rows);
-        let mut corrections = vec![0; choices.len()];
-        lowest_bits(rows, &mut corrections);
+        let mut corrections = self.take_random(rows);
         for (correction, choice) in corrections.iter_mut().zip(choices) {
             *correction ^= choice;
         }
         corrections
+    }
+
+    /// Takes transfers with random choices. Returns the choices.
+    pub fn take_random(&mut self, rows: &mut [u128]) -> Vec<u64> {
+        self.stock.take(rows);
+        let mut choices = vec![0; rows.len() / 64];
+        lowest_bits(rows, &mut choices);
+        choices
+    }
+
+    /// Returns words of random choices for transfers that are not silent.
+    pub fn random_choices(&mut self, words: usize) -> Zeroizing<Vec<u64>> {
+        let mut choices = Zeroizing::new(vec![0; words]);
+        self.choices.reserve(words).fill(0, &mut choices);
+        choices
     }
 }
 
@@ -361,7 +374,7 @@ mod tests {
         let columns = code(&sending.stock.family, 0);
         let code = SparseCode::new(columns, SIZE.dimension as u32);
         let mut rows = [(); 2].map(|()| vec![0; SIZE.transfers() - SIZE.seed()]);
-        sending.take(&vec![0; rows[0].len() / 64], &mut rows[0]);
+        sending.take(None, &mut rows[0]);
         receiving.stock.take(&mut rows[1]);
         let mut encoded = vec![0; rows[0].len()];
         code.encode(&t[..SIZE.dimension], 0, &mut encoded);
