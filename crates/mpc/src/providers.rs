@@ -7,7 +7,7 @@ use crate::correlations::file::{Place, Stored};
 use crate::correlations::supply::Supply;
 use crate::correlations::transfer::Transfer;
 use crate::correlations::zeros::Zeros;
-use crate::correlations::{self, Source, dealer::Dealt};
+use crate::correlations::{self, Comparisons, Source, dealer::Dealt};
 use crate::plain::{self, Plain};
 use crate::replicated::{self, Replicated, sealing};
 use crate::submission::Unseal;
@@ -245,9 +245,12 @@ impl Environment<'_> {
         let none = || Error::misuse("this protocol consumes no correlations");
         let source = self.source.ok_or_else(none)?;
         if self.rehearsed {
-            return Ok(Box::new(Zeros {
-                guards: source.needs == Needs::Dealer,
-            }));
+            let comparisons = match source.needs {
+                Needs::Dealer => Comparisons::Guarded,
+                Needs::Nothing => Transfer::comparisons_among(self.mesh.parties()),
+                Needs::File => Comparisons::Masked,
+            };
+            return Ok(Box::new(Zeros { comparisons }));
         }
         (source.open)(self, patience)
     }

@@ -245,6 +245,11 @@ mod relus {
     fn additive_2_dealer() {
         a_relu_is_as_written("additive_2_dealer", [2 * 170, 6], [2 * 101, 5]);
     }
+
+    #[test]
+    fn additive_2_ot() {
+        a_relu_is_as_written("additive_2_ot", [590, 8], [590, 8]);
+    }
 }
 
 // The statements of docs/internals/protocols.md about checks.

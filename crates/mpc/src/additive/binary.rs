@@ -7,12 +7,14 @@
 //!
 //! **Additive to binary:** with [r] and the shared bits of r, the parties open c = x − r. A
 //! parallel-prefix adder of the public c and the shared bits of r gives the bits of x. Its first
-//! level is local because c is public: 1 + ⌈log2(w − 1)⌉ rounds.
+//! level is local because c is public: 1 + ⌈log2(w − 1)⌉ rounds. Two parties without a dealer add x0
+//! and x1 instead. The first level is the AND of what each of them knows: as many rounds.
 //!
 //! **Simulation.** d, e and c are masked by a, b and r.
 
 use super::inputs::Low;
 use super::{Additive, planes};
+use crate::correlations::Comparisons;
 use crate::correlations::drawn::{BitFactor, BitTriples, RingWithBits};
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::dense::{self, Run, concatenate, extract, runs};
@@ -55,31 +57,58 @@ pub(super) fn to_binary(party: &mut Additive, x: &[u64], width: usize) -> Result
     if n == 0 {
         return Ok(Bits::new(width, 0, vec![Vec::new()]));
     }
+    if party.supply.comparisons() == Comparisons::LookedUp {
+        return party.binary_between_two(x, width);
+    }
     let RingWithBits { r, bits } = party.supply.ring_with_bits(width, n)?;
     let opened = party.open_masked(x, r, width as u32)?;
     let mut public = vec![0; width * words_of(n)];
     split(&opened, width, &mut public);
     // The shared bits become the sums of the adder in place.
     let shared = bits.into_words();
-    let both = shared.iter().zip(&public).map(|(r, c)| r & c).collect();
-    let generate = Bits::new(width, n, vec![both]);
+    let low = (width - 1) * words_of(n);
+    let both = shared.iter().zip(&public[..low]).map(|(r, c)| r & c);
+    let generate = Bits::new(width - 1, n, vec![both.collect()]);
     let mut sum = Bits::new(width, n, vec![shared]);
     sum.xor_assign(&party.trivial_planes(&public, width, n));
-    if width == 1 {
-        return Ok(sum);
-    }
-    let low = 0..width - 1;
-    let carries = prefix_carries(
-        &generate.planes(low.clone()),
-        &sum.planes(low),
-        &mut |joins| party.join_planes(joins),
-    )?;
-    let zeros = Bits::new(1, n, vec![vec![0; words_of(n)]]);
-    sum.xor_assign(&Bits::stack(&[&zeros, &carries]));
-    Ok(sum)
+    party.with_carries(&generate, sum)
 }
 
 impl Additive {
+    /// Computes the bits of x0 + x1, of which each party knows one.
+    fn binary_between_two(&mut self, x: &[u64], width: usize) -> Result<Bits> {
+        let n = x.len();
+        let mut own = vec![0; width * words_of(n)];
+        split(x, width, &mut own);
+        let sum = Bits::new(width, n, vec![own]);
+        if width == 1 {
+            return Ok(sum);
+        }
+        // Each factor is the bits of one party, and zeros of the other.
+        let low = sum.planes(0..width - 1);
+        let zeros = Bits::new(width - 1, n, vec![vec![0; (width - 1) * words_of(n)]]);
+        let [first, second] = match self.is_first() {
+            true => [&low, &zeros],
+            false => [&zeros, &low],
+        };
+        let generate = self.join_planes(&[Join::new(first, vec![second])])?;
+        self.with_carries(&generate[0], sum)
+    }
+
+    /// Adds the carries to sums of two bits each. `generate` are the carries out of single
+    /// positions, except for the last.
+    fn with_carries(&mut self, generate: &Bits, mut sum: Bits) -> Result<Bits> {
+        let (width, n) = (sum.width(), sum.len());
+        if width == 1 {
+            return Ok(sum);
+        }
+        let propagate = sum.planes(0..width - 1);
+        let carries = prefix_carries(generate, &propagate, &mut |joins| self.join_planes(joins))?;
+        let zeros = Bits::new(1, n, vec![vec![0; words_of(n)]]);
+        sum.xor_assign(&Bits::stack(&[&zeros, &carries]));
+        Ok(sum)
+    }
+
     /// Computes all products of the joins in one round, as part of the step that is under way.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
         let cut = cut(joins);

@@ -1,15 +1,17 @@
 //! Declared rounds and bits over all links, without those of the correlations. Each protocol's file
 //! derives them.
 
+use super::sign::leaves_of;
+use crate::correlations::Comparisons;
 use crate::leaves::{Leaves, Wanted};
 use crate::range::SUMS;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Recipient};
 
-/// Returns the cost of an operation among the given number of parties. `guards` says whether the
-/// source makes the correlations that guards take.
+/// Returns the cost of an operation among the given number of parties.
 #[must_use]
-pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
+pub fn of(operation: Operation, parties: u64, comparisons: Comparisons) -> Cost {
+    let guards = comparisons == Comparisons::Guarded;
     let links = parties * (parties - 1);
     let opened = |bits: u64| Cost {
         rounds: 1,
@@ -37,7 +39,7 @@ pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
                 elements => opened(64 * elements),
             };
             truncate.map_or(product, |shift| {
-                product + of(Operation::Truncate { n, shift }, parties, guards)
+                product + of(Operation::Truncate { n, shift }, parties, comparisons)
             })
         }
         Operation::Affine {
@@ -52,7 +54,7 @@ pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
                 n,
                 truncate: Some(shift),
             };
-            of(product, parties, guards)
+            of(product, parties, comparisons)
         }
         Operation::RectifiedAffine {
             left,
@@ -67,36 +69,54 @@ pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
                 n,
                 shift,
             };
-            let sum = of(sum, parties, guards);
+            let sum = of(sum, parties, comparisons);
             if parties > 2 {
-                return sum + of(Operation::Rectify { n, compared }, parties, guards);
+                return sum + of(Operation::Rectify { n, compared }, parties, comparisons);
             }
             let (compared, _) = compared.with_guards(guards).of_summands(2, shift.bits());
             let width = compared.width() as u64;
-            let mut sign = of(Operation::Sign { n, width }, parties, guards);
+            let mut sign = of(Operation::Sign { n, width }, parties, comparisons);
             // The sign begins in the round of the truncation.
             sign.rounds -= 1;
-            sum + sign + of(Operation::BitMultiply { n }, parties, guards)
+            sum + sign + of(Operation::BitMultiply { n }, parties, comparisons)
         }
         Operation::Rectify { n, compared } => {
             let compared = compared.with_guards(guards);
             let width = compared.of_summands(as_size(parties), 0).0.width() as u64;
-            of(Operation::Sign { n, width }, parties, guards)
-                + of(Operation::BitMultiply { n }, parties, guards)
+            of(Operation::Sign { n, width }, parties, comparisons)
+                + of(Operation::BitMultiply { n }, parties, comparisons)
         }
         Operation::InRange { n } => zeros(SUMS as u64, 64, n + 1, links),
         Operation::Truncate { n, .. } => opened(if parties == 2 { n } else { 64 * n }),
         // A correlation has one right factor or two.
         Operation::And { n, width, rights } => opened((rights + rights.div_ceil(2)) * width * n),
         Operation::Sign { n, width } => {
-            let spans = Leaves::new(Wanted::Carry, as_size(width) - 1).spans();
-            levels(opened(width * n), &top_carry_levels(spans), n, links)
+            let leaves = leaves_of(comparisons, Wanted::Carry, as_size(width));
+            let levels_above = top_carry_levels(leaves.spans());
+            let begun = match comparisons {
+                Comparisons::LookedUp => looked_up(&leaves, n),
+                Comparisons::Masked | Comparisons::Guarded => opened(width * n),
+            };
+            levels(begun, &levels_above, n, links)
+        }
+        Operation::EqualZero { n, width } if comparisons == Comparisons::LookedUp => {
+            let leaves = leaves_of(comparisons, Wanted::Propagate, as_size(width));
+            let above = conjoined(leaves.spans() as u64, n, links);
+            looked_up(&leaves, n) + above
         }
         Operation::EqualZero { n, width } => zeros(1, width, n, links),
         Operation::BitMultiply { n } => opened(65 * n),
         Operation::BitToRing { n } => opened(n),
+        Operation::ToBinary { width: 1, .. } if comparisons == Comparisons::LookedUp => {
+            Cost::default()
+        }
         Operation::ToBinary { n, width } => {
-            levels(opened(width * n), &prefix_levels(width - 1), n, links)
+            let begun = match comparisons {
+                // An AND of all positions that carry.
+                Comparisons::LookedUp => opened(2 * (width - 1) * n),
+                Comparisons::Masked | Comparisons::Guarded => opened(width * n),
+            };
+            levels(begun, &prefix_levels(width - 1), n, links)
         }
     }
 }
@@ -115,10 +135,26 @@ fn levels(start: Cost, levels: &[(u64, u64)], n: u64, links: u64) -> Cost {
 /// Cost of testing, for n rows of words, whether all words of a row are zero.
 fn zeros(words: u64, width: u64, n: u64, links: u64) -> Cost {
     let spans = Leaves::new(Wanted::Propagate, as_size(width)).spans() as u64;
-    let planes = words * spans;
+    let opened = Cost {
+        rounds: 1,
+        bits: words * width * n * links,
+    };
+    opened + conjoined(words * spans, n, links)
+}
+
+/// Cost of the AND of this many planes.
+fn conjoined(planes: u64, n: u64, links: u64) -> Cost {
     Cost {
-        rounds: 1 + u64::from(planes.next_power_of_two().ilog2()),
-        bits: (words * width + 2 * (planes - 1)) * n * links,
+        rounds: u64::from(planes.next_power_of_two().ilog2()),
+        bits: 2 * (planes - 1) * n * links,
+    }
+}
+
+/// Cost of the bits of spans by tables: one party sends digits, the other entries.
+fn looked_up(leaves: &Leaves, n: u64) -> Cost {
+    Cost {
+        rounds: 2,
+        bits: (leaves.positions() + leaves.entries()) as u64 * n,
     }
 }
 

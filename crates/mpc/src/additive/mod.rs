@@ -16,8 +16,9 @@
 //! **Rounds and bits:** see [`cost`]. No number of rounds depends on the number of parties.
 //!
 //! **Deviations from the papers.** Comparisons take their first two levels from correlated
-//! monomials ([`sign`]): 5 rounds at width 64, where a tree over single bits has 7. Two
-//! parties truncate by opening one bit each ([`truncation`]). Operands that the caller names are
+//! monomials ([`sign`]): 5 rounds at width 64, where a tree over single bits has 7. Two parties
+//! without a dealer take them from tables of each other ([`tables`]), and select without opening
+//! ([`selection`]). Two parties truncate by opening one bit each ([`truncation`]). Operands that the caller names are
 //! masked and opened once. Every further product with them costs only the other operand
 //! ([`products`]).
 //!
@@ -40,6 +41,7 @@ mod rehearsal;
 mod residues;
 mod selection;
 mod sign;
+mod tables;
 mod truncation;
 
 use crate::correlations::Demand;
@@ -142,6 +144,12 @@ impl Additive {
         &mut self.coins
     }
 
+    /// Compares by tables from here on, whatever the source is, so that tests can watch it.
+    #[cfg(feature = "mutation")]
+    pub fn compare_by_tables(&mut self) {
+        self.supply.compare_by_tables();
+    }
+
     /// Lets a test see what is opened behind masks.
     #[cfg(feature = "mutation")]
     pub fn watch(&mut self, watcher: Watcher) {
@@ -235,7 +243,7 @@ impl Protocol for Additive {
 
     fn cost(&self, operation: Operation) -> Cost {
         let parties = self.channel.parties() as u64;
-        cost::of(operation, parties, self.supply.guards())
+        cost::of(operation, parties, self.supply.comparisons())
     }
 
     fn share(
@@ -423,7 +431,7 @@ impl Correlated for Additive {
             self.channel.party(),
             self.channel.parties(),
             self.trust,
-            self.supply.guards(),
+            self.supply.comparisons(),
             masked.collect(),
         )))
     }

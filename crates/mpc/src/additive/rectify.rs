@@ -75,12 +75,12 @@ pub(super) fn rectified_affine(
     let (z, _) = party.summed(sum, false)?;
     let truncation = party.begin_between_two(&z, sum.shift.bits())?;
     let shifted: Vec<u64> = z.iter().map(|z| z >> dropped).collect();
-    let leaves = party.begin_leaves(Wanted::Carry, &shifted, inspected.width())?;
+    let leaves = party.begin_leaves(Wanted::Carry, &shifted, inspected.width(), 0)?;
     drop(shifted);
     party.0.round()?;
     let mut x = vec![0; z.len()];
     party.end_between_two(truncation, &z, &mut x)?;
-    let leaves = party.end_leaves(leaves, 0)?;
+    let leaves = party.end_leaves(leaves)?;
     let negative = party.sign_of_leaves(&leaves)?;
     let tally = party.select(&negative, &x, guard, out)?;
     Group::Additive.subtract_from(&x, out);

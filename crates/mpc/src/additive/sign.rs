@@ -13,11 +13,17 @@
 //! **Zero** of x mod 2^w: x = c + r is zero exactly if all r_i ⊕ ¬(−c)_i are one, with ¬(−c) = c
 //! − 1. These are propagate bits, joined by AND: 1 + ⌈log2 ⌈w/4⌉⌉ rounds.
 //!
-//! **Simulation.** c is masked by r, whose monomials are used for this c alone. The tree opens only
-//! masked factors ([`super::binary`]).
+//! **Two parties without a dealer** know a summand each, x = x0 + x1. They take the span bits of x0
+//! and x1, or of x0 and x1 − 1, from tables ([`super::tables`]). Spans have up to three positions:
+//! 2 + ⌈log2 ⌈(w−1)/3⌉⌉ rounds for a sign, 2 + ⌈log2 ⌈w/3⌉⌉ for zero.
+//!
+//! **Simulation.** c is masked by r, whose monomials are used for this c alone. [`super::tables`]
+//! has its own argument. The tree opens only masked factors ([`super::binary`]).
 
 use super::Additive;
 use super::inputs::Low;
+use super::tables::LookingUp;
+use crate::correlations::Comparisons;
 use crate::correlations::once::Column;
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
@@ -53,7 +59,7 @@ pub(super) fn equal_zero(party: &mut Additive, x: &[u64], width: usize) -> Resul
 }
 
 impl Additive {
-    /// Computes the bits of the spans of r + (c − less).
+    /// Computes the bits of the spans of r + (c − less), or of x0 + (x1 − less).
     pub(super) fn leaves(
         &mut self,
         wanted: Wanted,
@@ -61,47 +67,49 @@ impl Additive {
         width: usize,
         less: u64,
     ) -> Result<Bits> {
-        let evaluation = self.begin_leaves(wanted, x, width)?;
+        let evaluation = self.begin_leaves(wanted, x, width, less)?;
         if !x.is_empty() {
             self.0.round()?;
         }
-        self.end_leaves(evaluation, less)
+        self.end_leaves(evaluation)
     }
 
-    /// Sends the masked x, to be opened, as part of the step that is under way.
+    /// Sends the masked x, to be opened, or the masked digits of x, as part of the step that is
+    /// under way.
     pub(super) fn begin_leaves(
         &mut self,
         wanted: Wanted,
         x: &[u64],
         width: usize,
+        less: u64,
     ) -> Result<Evaluation> {
-        let positions = if wanted == Wanted::Carry {
-            width - 1
+        let leaves = leaves_of(self.supply.comparisons(), wanted, width);
+        let progress = if x.is_empty() {
+            Progress::Nothing
+        } else if self.supply.comparisons() == Comparisons::LookedUp {
+            let x = match less {
+                1.. if !self.is_first() => x.iter().map(|x| x.wrapping_sub(less)).collect(),
+                _ => Cow::Borrowed(x),
+            };
+            Progress::LookedUp(self.begin_tables(&leaves, &x)?)
         } else {
-            width
+            let positions = leaves.positions();
+            let masks = self
+                .supply
+                .ring_with_monomials(wanted, positions, x.len())?;
+            let opening = self.begin_masked(x, masks.r, width as u32)?;
+            Progress::Masked(opening, masks.monomials, less)
         };
-        let leaves = Leaves::new(wanted, positions);
-        if x.is_empty() {
-            return Ok(Evaluation {
-                leaves,
-                opening: None,
-            });
-        }
-        let masks = self
-            .supply
-            .ring_with_monomials(wanted, positions, x.len())?;
-        let opening = self.begin_masked(x, masks.r, width as u32)?;
-        Ok(Evaluation {
-            leaves,
-            opening: Some((opening, masks.monomials)),
-        })
+        Ok(Evaluation { leaves, progress })
     }
 
-    /// Computes the bits of the spans of r + (c − less), in the round after [`Self::begin_leaves`].
-    pub(super) fn end_leaves(&mut self, evaluation: Evaluation, less: u64) -> Result<Bits> {
-        let Evaluation { leaves, opening } = evaluation;
-        let Some((opening, monomials)) = opening else {
-            return Ok(Bits::new(leaves.outputs(), 0, vec![Vec::new()]));
+    /// Computes the bits of the spans, in the round after [`Self::begin_leaves`].
+    pub(super) fn end_leaves(&mut self, evaluation: Evaluation) -> Result<Bits> {
+        let Evaluation { leaves, progress } = evaluation;
+        let (opening, monomials, less) = match progress {
+            Progress::Nothing => return Ok(Bits::new(leaves.outputs(), 0, vec![Vec::new()])),
+            Progress::LookedUp(begun) => return self.end_tables(&leaves, begun),
+            Progress::Masked(opening, monomials, less) => (opening, monomials, less),
         };
         let mut public = self.end_low(opening)?;
         if less > 0 {
@@ -121,9 +129,28 @@ impl Additive {
     }
 }
 
-/// Evaluation of leaves that is under way: the words being opened, and the monomials to evaluate
-/// with. `opening` is `None` if there are no numbers.
+/// Returns the spans of a comparison of this width.
+pub(super) fn leaves_of(comparisons: Comparisons, wanted: Wanted, width: usize) -> Leaves {
+    let positions = match wanted {
+        Wanted::Carry => width - 1,
+        Wanted::Propagate => width,
+    };
+    match comparisons {
+        Comparisons::LookedUp => Leaves::looked_up(wanted, positions),
+        Comparisons::Masked | Comparisons::Guarded => Leaves::new(wanted, positions),
+    }
+}
+
+/// Evaluation of leaves that is under way.
 pub(super) struct Evaluation {
     leaves: Leaves,
-    opening: Option<(Low, Column)>,
+    progress: Progress,
+}
+
+enum Progress {
+    /// There are no numbers.
+    Nothing,
+    /// Words are being opened. Then come the monomials to evaluate with, and what to subtract.
+    Masked(Low, Column, u64),
+    LookedUp(LookingUp),
 }

@@ -30,7 +30,7 @@
 
 use super::job::{ENCODED, Job, Origin, SizedColumn};
 use super::kind::{Shape, lifted};
-use super::{CHANNEL, Source};
+use super::{CHANNEL, Comparisons, Source};
 use crate::{Error, Name, Result, blocks, residues};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::parallel::Rates;
@@ -130,8 +130,8 @@ impl Source for Dealt {
         self.channel.meter().totals()
     }
 
-    fn guards(&self) -> bool {
-        true
+    fn comparisons(&self) -> Comparisons {
+        Comparisons::Guarded
     }
 
     fn most_ahead(&self) -> usize {
@@ -209,7 +209,7 @@ impl Dealer {
                 let [left, right] = &mut self.streams[..] else {
                     return Err(Error::misuse("cross products are for two parties"));
                 };
-                kind.derive(&[left, right].map(|stream| expand(stream, &free).swap_remove(0)))
+                kind.derive(&[left, right].map(|stream| expand(stream, &free)).concat())
             }
             Job::Batch { kind, .. } => kind.derive(&self.sums(&free)),
             Job::Product {

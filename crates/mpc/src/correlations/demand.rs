@@ -1,6 +1,7 @@
 //! Demand: what a session asked of its source of correlations, to be made ahead of later sessions.
 
-use super::job::{ENCODED, GUARDED, Job, VERSION};
+use super::Comparisons;
+use super::job::{ENCODED, Job, VERSIONS};
 use crate::{Error, Result};
 use std::fmt::Write as _;
 
@@ -14,16 +15,15 @@ const MOST_JOBS: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Demand {
     most_ahead: usize,
-    /// Whether the source made the correlations that guards of comparisons take.
-    guards: bool,
+    comparisons: Comparisons,
     jobs: Vec<Job>,
 }
 
 impl Demand {
-    pub(crate) fn new(most_ahead: usize, guards: bool) -> Self {
+    pub(crate) fn new(most_ahead: usize, comparisons: Comparisons) -> Self {
         Self {
             most_ahead,
-            guards,
+            comparisons,
             jobs: Vec::new(),
         }
     }
@@ -44,10 +44,10 @@ impl Demand {
         self.jobs.is_empty()
     }
 
-    /// Returns the version of the encoding. It decides whether a session with the demand's file has
-    /// guards, as the recorded session had.
+    /// Returns the version of the encoding. It decides how a session with the demand's file
+    /// compares: as the recorded session did.
     pub(crate) fn version(&self) -> u32 {
-        if self.guards { GUARDED } else { VERSION }
+        self.comparisons.version()
     }
 
     /// Writes the demand as text: a line for each job.
@@ -83,13 +83,14 @@ impl Demand {
             .next()
             .and_then(parse_title)
             .ok_or_else(|| error_in_line(1, "is not its title"))?;
-        if !(VERSION..=GUARDED).contains(&version) {
-            return Err(error_in_line(
+        let comparisons = Comparisons::of_version(version).ok_or_else(|| {
+            let (first, last) = (VERSIONS.start(), VERSIONS.end());
+            error_in_line(
                 1,
-                &format!("says version {version}, but this release reads {VERSION} to {GUARDED}"),
-            ));
-        }
-        let mut demand = Self::new(ahead, version == GUARDED);
+                &format!("says version {version}, but this release reads {first} to {last}"),
+            )
+        })?;
+        let mut demand = Self::new(ahead, comparisons);
         for (at, line) in lines.enumerate() {
             let mut words = line
                 .split(' ')
@@ -100,7 +101,7 @@ impl Demand {
             words.resize(ENCODED, 0);
             let job = Job::decode(&words)
                 .ok()
-                .filter(|job| job.version() <= version)
+                .filter(|job| job.belongs_to(comparisons))
                 .ok_or_else(|| error_in_line(at + 2, "is not a valid job"))?;
             if demand.jobs.len() == MOST_JOBS {
                 return Err(error_in_line(at + 2, "is one job too many"));
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_demand_is_read_as_it_was_written() {
-        let mut demand = Demand::new(77, false);
+        let mut demand = Demand::new(77, Comparisons::Masked);
         for n in [64, 128] {
             demand.add(&Job::Batch {
                 kind: Kind::Selections,
@@ -161,11 +162,18 @@ mod tests {
     fn a_demand_of_guards_is_of_the_version_that_has_them() {
         let text = "tacit demand, version 2, ahead 9\n0 40 8\n0 40 9 16 a\n";
         let read = Demand::parse(text).unwrap();
-        assert_eq!((read.to_text(), read.version()), (text.to_owned(), GUARDED));
+        assert_eq!((read.to_text(), read.version()), (text.to_owned(), 2));
         // Without any guarded job, the version still says that the source has guards.
         let without = text.replace("0 40 9 16 a\n", "");
         let read = Demand::parse(&without).unwrap();
         assert_eq!(read.to_text(), without);
+    }
+
+    #[test]
+    fn a_demand_of_tables_is_of_the_version_that_has_them() {
+        let text = "tacit demand, version 3, ahead 9\n0 40 12 1 3f\n0 40 13\n0 40 8\n";
+        let read = Demand::parse(text).unwrap();
+        assert_eq!((read.to_text(), read.version()), (text.to_owned(), 3));
     }
 
     #[test]
@@ -176,14 +184,19 @@ mod tests {
             (String::new(), "line 1"),
             (good.replace("ahead 9", "ahead x"), "line 1"),
             (
-                good.replace("version 1", "version 3"),
-                "version 3, but this release reads 1 to 2",
+                good.replace("version 1", "version 4"),
+                "version 4, but this release reads 1 to 3",
             ),
             (good.replace("0 40 8", "0 41 8"), "line 2"),
             (good.replace("0 40 8", "0 40 g"), "line 2"),
             (format!("{good}{}\n", "0 ".repeat(30)), "line 3"),
             (format!("{good}7\n"), "line 3"),
             (format!("{good}0 40 9 16 a\n"), "line 3"),
+            (format!("{good}0 40 13\n"), "line 3"),
+            (
+                good.replace("version 1", "version 3") + "0 40 9 16 a\n",
+                "line 3",
+            ),
         ] {
             let message = Demand::parse(&text).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");

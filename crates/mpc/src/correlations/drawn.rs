@@ -87,6 +87,22 @@ pub(crate) struct CrossWords {
     pub product: Column,
 }
 
+/// Columns of [`Kind::LookUps`]. The digits and tables are this party's own.
+pub(crate) struct LookUps {
+    pub digits: Mask,
+    pub tables: Mask,
+    /// Shares of what party 0 and party 1 find in the other's tables.
+    pub found: [Column; 2],
+}
+
+/// Columns of [`Kind::CrossSelections`]. The bit and the word are this party's own.
+pub(crate) struct CrossSelections {
+    pub bit: Mask,
+    pub word: Mask,
+    /// Shares of the bit of party 0, and of party 1, times the other's word.
+    pub chosen: [Column; 2],
+}
+
 /// Columns of [`Kind::Guards`].
 pub(crate) struct Guards {
     pub a: Mask,
@@ -305,6 +321,25 @@ impl Supply {
         Ok(CrossWords {
             number: Mask::drawn(number),
             product: Column::drawn(product),
+        })
+    }
+
+    pub fn look_ups(&mut self, wanted: Wanted, positions: usize, n: usize) -> Result<LookUps> {
+        let [digits, tables, by_first, by_second] =
+            self.take(Kind::LookUps { wanted, positions }, n)?;
+        Ok(LookUps {
+            digits: Mask::drawn(digits),
+            tables: Mask::drawn(tables),
+            found: [by_first, by_second].map(Column::drawn),
+        })
+    }
+
+    pub fn cross_selections(&mut self, n: usize) -> Result<CrossSelections> {
+        let [bit, word, by_first, by_second] = self.take(Kind::CrossSelections, n)?;
+        Ok(CrossSelections {
+            bit: Mask::drawn(bit),
+            word: Mask::drawn(word),
+            chosen: [by_first, by_second].map(Column::drawn),
         })
     }
 

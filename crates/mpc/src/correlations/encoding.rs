@@ -32,6 +32,10 @@ pub(super) fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
         Kind::CheckedTriples => (16, [0, 0]),
         Kind::CheckedSquares => (17, [0, 0]),
         Kind::Guards { below, reach } => (12, [below.into(), reach.into()]),
+        Kind::LookUps { wanted, positions } => {
+            (18, [u64::from(wanted == Wanted::Carry), positions as u64])
+        }
+        Kind::CrossSelections => (19, [0, 0]),
     }
 }
 
@@ -52,16 +56,8 @@ pub(super) fn decode_kind(words: &[u64]) -> Option<Kind> {
             width: within(1..=64, first)?,
         },
         5 => {
-            let wanted = match first {
-                0 => Wanted::Propagate,
-                1 => Wanted::Carry,
-                _ => return None,
-            };
-            let most = if wanted == Wanted::Carry { 63 } else { 64 };
-            Kind::RingWithMonomials {
-                wanted,
-                positions: within(1..=most, second)?,
-            }
+            let (wanted, positions) = decode_spans(first, second)?;
+            Kind::RingWithMonomials { wanted, positions }
         }
         6 => Kind::Truncations {
             bits: within(1..=61, first)? as u32,
@@ -95,8 +91,25 @@ pub(super) fn decode_kind(words: &[u64]) -> Option<Kind> {
         15 => Kind::ResidueTriples,
         16 => Kind::CheckedTriples,
         17 => Kind::CheckedSquares,
+        18 => {
+            let (wanted, positions) = decode_spans(first, second)?;
+            Kind::LookUps { wanted, positions }
+        }
+        19 => Kind::CrossSelections,
         _ => return None,
     })
+}
+
+/// Reads what spans of positions are for, and how many positions they have.
+fn decode_spans(wanted: u64, positions: u64) -> Option<(Wanted, usize)> {
+    let (wanted, most) = match wanted {
+        0 => (Wanted::Propagate, 64),
+        1 => (Wanted::Carry, 63),
+        _ => return None,
+    };
+    (1..=most)
+        .contains(&positions)
+        .then_some((wanted, positions as usize))
 }
 
 /// Returns the tag and the sizes of a map.

@@ -1,14 +1,32 @@
 //! Jobs of a source: the same sequence at every party, since all run the same program.
 
+use super::Comparisons;
 use super::encoding::{MOST, decode_kind, decode_map, encode_kind, encode_map};
 use super::kind::{Kind, Shape};
 use crate::{Bilinear, Error, Name, Result};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
-/// Versions of the encoding. Demands and files of correlations say which one they hold: the later
-/// one, if the source made the correlations that guards of comparisons take.
-pub(crate) const VERSION: u32 = 1;
-pub(crate) const GUARDED: u32 = 2;
+/// Versions of the encoding. Demands and files of correlations say which one they hold, by how the
+/// parties compare. [`Comparisons::of_version`] reads it.
+pub(crate) const VERSIONS: RangeInclusive<u32> = 1..=3;
+
+impl Comparisons {
+    /// Returns the version of demands and files of sessions that compare like this.
+    pub(crate) fn version(self) -> u32 {
+        match self {
+            Self::Masked => 1,
+            Self::Guarded => 2,
+            Self::LookedUp => 3,
+        }
+    }
+
+    /// Returns how sessions with a demand or file of this version compare, if it is one of
+    /// [`VERSIONS`].
+    pub(crate) fn of_version(version: u32) -> Option<Self> {
+        let all = [Self::Masked, Self::Guarded, Self::LookedUp];
+        all.into_iter().find(|one| one.version() == version)
+    }
+}
 
 /// Words of an encoded job.
 pub(crate) const ENCODED: usize = 24;
@@ -103,8 +121,8 @@ impl Job {
         message <= MOST && free.iter().all(|column| words(column) <= MOST)
     }
 
-    /// Returns the version of the encoding that introduced the job.
-    pub fn version(&self) -> u32 {
+    /// Returns whether sessions that compare like this ask for the job.
+    pub fn belongs_to(&self, comparisons: Comparisons) -> bool {
         match self {
             Self::Batch {
                 kind:
@@ -120,8 +138,12 @@ impl Job {
             }
             | Self::Product {
                 is_checked: true, ..
-            } => GUARDED,
-            _ => VERSION,
+            } => comparisons == Comparisons::Guarded,
+            Self::Batch {
+                kind: Kind::LookUps { .. } | Kind::CrossSelections,
+                ..
+            } => comparisons == Comparisons::LookedUp,
+            _ => true,
         }
     }
 
@@ -291,6 +313,7 @@ mod tests {
             dilation: [1, 2],
         };
         let monomials = |wanted, positions| Kind::RingWithMonomials { wanted, positions };
+        let look_ups = |wanted, positions| Kind::LookUps { wanted, positions };
         let guarded = |below, reach| Kind::GuardedSelections { below, reach };
         let kinds = [
             Kind::Triples,
@@ -310,6 +333,9 @@ mod tests {
             Kind::Lifts,
             Kind::CrossResidues,
             Kind::CrossWords { bits: 63 },
+            Kind::CrossSelections,
+            look_ups(Wanted::Carry, 63),
+            look_ups(Wanted::Propagate, 64),
             Kind::Guards {
                 below: 2,
                 reach: 62,
@@ -352,6 +378,7 @@ mod tests {
             Kind::Squares,
             Kind::RingBits,
             Kind::Selections,
+            Kind::CrossSelections,
             Kind::CrossResidues,
             Kind::Lifts,
             Kind::ResidueTriples,
@@ -364,6 +391,7 @@ mod tests {
             let wanted = Wanted::Propagate;
             let positions = width;
             kinds.push(Kind::RingWithMonomials { wanted, positions });
+            kinds.push(Kind::LookUps { wanted, positions });
         }
         for bits in 1..=61 {
             kinds.extend([Kind::Truncations { bits }, Kind::CrossBits { bits }]);
@@ -374,6 +402,7 @@ mod tests {
             kinds.push(Kind::CrossWords { bits });
             let (wanted, positions) = (Wanted::Carry, bits as usize + 2);
             kinds.push(Kind::RingWithMonomials { wanted, positions });
+            kinds.push(Kind::LookUps { wanted, positions });
         }
         for kind in kinds {
             let accepted = |n| Job::decode(&Job::Batch { kind, n }.encode()).is_ok();
@@ -447,7 +476,7 @@ mod tests {
                         0 => state,
                         1 => small % (1 << 28),
                         _ if at == 1 => small % 64 * 64,
-                        _ => small % 14,
+                        _ => small % 20,
                     }
                 })
                 .collect();

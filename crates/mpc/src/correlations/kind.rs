@@ -64,6 +64,18 @@ pub enum Kind {
         /// Number of bits, 1 to 63.
         bits: u32,
     },
+    /// Two parties only: random digits of both, and random tables of both for the spans of a
+    /// comparison, without entry 0; what the digits of party 0 find in the tables of party 1, and
+    /// what those of party 1 find in the tables of party 0.
+    LookUps {
+        /// The bits that the tables are for.
+        wanted: Wanted,
+        /// Number of positions in spans.
+        positions: usize,
+    },
+    /// Two parties only: a bit and a ring element of each; the bit of party 0 times the element of
+    /// party 1, and the bit of party 1 times the element of party 0.
+    CrossSelections,
     /// A bit β and a ring element a; β as a ring element, βa.
     Selections,
     /// A bit β and a ring element a; β as a ring element, βa, and the guard columns of a. These are
@@ -102,10 +114,7 @@ impl fmt::Display for Kind {
             Self::RingBits => write!(f, "bits that are also words"),
             Self::RingWithBits { width } => write!(f, "words with their low {width} bits"),
             Self::RingWithMonomials { wanted, positions } => {
-                let whose = match wanted {
-                    Wanted::Carry => "carries",
-                    Wanted::Propagate => "equality",
-                };
+                let whose = whose(*wanted);
                 write!(
                     f,
                     "words with the monomials of {positions} positions for {whose}"
@@ -120,6 +129,11 @@ impl fmt::Display for Kind {
             Self::CrossWords { bits } => {
                 write!(f, "products of two parties' numbers, of {bits} bits")
             }
+            Self::LookUps { wanted, positions } => {
+                let whose = whose(*wanted);
+                write!(f, "tables of {positions} positions for {whose}")
+            }
+            Self::CrossSelections => write!(f, "selections between two parties"),
             Self::Selections => write!(f, "selections"),
             Self::GuardedSelections { below, reach } => {
                 write!(
@@ -135,6 +149,13 @@ impl fmt::Display for Kind {
             Self::CheckedTriples => write!(f, "triples, with residues"),
             Self::CheckedSquares => write!(f, "squares, with residues"),
         }
+    }
+}
+
+fn whose(wanted: Wanted) -> &'static str {
+    match wanted {
+        Wanted::Carry => "carries",
+        Wanted::Propagate => "equality",
     }
 }
 
@@ -204,7 +225,11 @@ impl Kind {
             Self::RingWithMonomials { wanted, positions } => {
                 vec![Shape::Words(Leaves::new(wanted, positions).width() as u32)]
             }
-            Self::Selections | Self::GuardedSelections { .. } => {
+            Self::LookUps { wanted, positions } => {
+                let entries = Leaves::looked_up(wanted, positions).entries();
+                vec![Shape::Planes(positions), Shape::Planes(entries)]
+            }
+            Self::Selections | Self::CrossSelections | Self::GuardedSelections { .. } => {
                 vec![Shape::Planes(1), Shape::Words(64)]
             }
         }
@@ -228,7 +253,10 @@ impl Kind {
             Self::CrossBits { bits } => vec![Shape::Words(bits)],
             Self::CrossResidues => vec![Shape::Residues],
             Self::CrossWords { bits } => vec![Shape::Packed(bits)],
-            Self::Selections => vec![Shape::Words(64); 2],
+            Self::LookUps { wanted, positions } => {
+                vec![Shape::Planes(Leaves::looked_up(wanted, positions).outputs()); 2]
+            }
+            Self::Selections | Self::CrossSelections => vec![Shape::Words(64); 2],
             Self::GuardedSelections { reach, .. } => {
                 [[Shape::Words(64); 2], [Shape::Packed(reach); 2]].concat()
             }
@@ -274,16 +302,20 @@ impl Kind {
         self.columns().into_iter().enumerate().map(join).collect()
     }
 
-    /// Returns whether the free column is not shared: each of two parties has a column of its own.
+    /// Returns whether the free columns are not shared: each of two parties has columns of its own.
     pub(crate) fn is_cross(self) -> bool {
         matches!(
             self,
-            Self::CrossBits { .. } | Self::CrossResidues | Self::CrossWords { .. }
+            Self::CrossBits { .. }
+                | Self::CrossResidues
+                | Self::CrossWords { .. }
+                | Self::LookUps { .. }
+                | Self::CrossSelections
         )
     }
 
-    /// Computes the derived columns, unpacked, from the free ones. For a product of two parties'
-    /// own columns, `free` has both of these.
+    /// Computes the derived columns, unpacked, from the free ones. If two parties have columns of
+    /// their own, `free` has those of party 0, then those of party 1.
     pub(crate) fn derive(self, free: &[Vec<u64>]) -> Vec<Vec<u64>> {
         match self {
             Self::Triples => vec![products(&free[0], &free[1], u64::wrapping_mul)],
@@ -322,6 +354,16 @@ impl Kind {
                     u64::wrapping_mul,
                 )]
             }
+            Self::LookUps { wanted, positions } => {
+                let leaves = Leaves::looked_up(wanted, positions);
+                let pairs = [[&free[0], &free[3]], [&free[2], &free[1]]];
+                pairs
+                    .map(|[digits, tables]| leaves.look_up(digits, tables))
+                    .into()
+            }
+            Self::CrossSelections => [[&free[0], &free[3]], [&free[2], &free[1]]]
+                .map(|[bits, words]| products(&as_words(bits), words, u64::wrapping_mul))
+                .into(),
             Self::Selections => {
                 let bits = as_words(&free[0]);
                 let chosen = products(&bits, &free[1], u64::wrapping_mul);

@@ -43,6 +43,17 @@ use crate::Result;
 /// Channel of sources. The protocol has another one.
 pub(crate) const CHANNEL: u16 = 1;
 
+/// How comparisons are computed. It follows from what the source makes well.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Comparisons {
+    /// Masked numbers are opened. The source shares monomials of the masks' bits.
+    Masked,
+    /// As `Masked`. The source also makes what guards of comparisons take.
+    Guarded,
+    /// Each of two parties looks up its summand in tables of the other.
+    LookedUp,
+}
+
 /// Source of correlations, in step with the same kind of source at every other party.
 pub(crate) trait Source: Send {
     /// Announces a job that will be made after all jobs announced before. A source that works with
@@ -56,8 +67,8 @@ pub(crate) trait Source: Send {
     /// Returns what the source has sent and waited for so far.
     fn reading(&self) -> net::Reading;
 
-    /// Returns whether the source makes the correlations that guards of comparisons take.
-    fn guards(&self) -> bool;
+    /// Returns how parties with this source compare.
+    fn comparisons(&self) -> Comparisons;
 
     /// Returns the most words of a batch that is made ahead of need.
     fn most_ahead(&self) -> usize;

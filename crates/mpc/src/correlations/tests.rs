@@ -1,10 +1,10 @@
 //! Tests of every source against the definition of every kind, on the columns of all parties
 //! together.
 
-use super::Source;
 use super::dealer::Dealer;
 use super::job::{Job, Origin};
 use super::kind::{Kind, Shape};
+use super::{Comparisons, Source};
 use crate::leaves::Wanted;
 use crate::residues::PRIME;
 use crate::{Bilinear, Settings};
@@ -120,6 +120,10 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
     if parties == 2 {
         kinds.extend([Kind::CrossBits { bits: 16 }, Kind::CrossBits { bits: 61 }]);
         kinds.push(Kind::CrossResidues);
+        let look_ups = |wanted, positions| Kind::LookUps { wanted, positions };
+        kinds.extend([1, 2, 3, 4, 31, 63].map(|positions| look_ups(Wanted::Carry, positions)));
+        kinds.extend([1, 2, 64].map(|positions| look_ups(Wanted::Propagate, positions)));
+        kinds.push(Kind::CrossSelections);
     }
     let jobs: Vec<Job> = kinds
         .iter()
@@ -134,7 +138,10 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
         let totals = totals(job, &shares);
         let (free, derived) = totals.split_at(kind.free().len());
         let mut expected = match kind {
-            kind if kind.is_cross() => kind.derive(&[shares[0][0].clone(), shares[1][0].clone()]),
+            kind if kind.is_cross() => {
+                let own = shares.iter().flat_map(|share| &share[..kind.free().len()]);
+                kind.derive(&own.cloned().collect::<Vec<_>>())
+            }
             _ => kind.derive(free),
         };
         for (column, shape) in expected.iter_mut().zip(kind.derived()) {
@@ -199,7 +206,7 @@ fn transfers_make_nothing_for_guards() {
             scope.spawn(move || {
                 let environment = settings.environment(&mesh).unwrap();
                 let mut source = environment.source(Patience::default()).unwrap();
-                assert!(!source.guards());
+                assert_eq!(source.comparisons(), Comparisons::LookedUp);
                 let error = source.make(&Job::Batch { kind, n: 64 }).unwrap_err();
                 assert!(
                     error.to_string().contains("only a dealer can make"),

@@ -2,15 +2,15 @@
 //! what a program asks of its source. Zeros satisfy the relations of all correlations, so results
 //! are right, but they hide nothing.
 
-use super::Source;
 use super::job::Job;
+use super::{Comparisons, Source};
 use crate::Result;
 use net::Reading;
 
 /// Source that makes zeros, and none ahead.
 pub(crate) struct Zeros {
-    /// Whether the source that they replace makes the correlations that guards take.
-    pub guards: bool,
+    /// How parties compare with the source that they replace.
+    pub comparisons: Comparisons,
 }
 
 impl Source for Zeros {
@@ -24,8 +24,8 @@ impl Source for Zeros {
         Reading::default()
     }
 
-    fn guards(&self) -> bool {
-        self.guards
+    fn comparisons(&self) -> Comparisons {
+        self.comparisons
     }
 
     fn most_ahead(&self) -> usize {

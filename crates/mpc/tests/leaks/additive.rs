@@ -28,9 +28,55 @@ use testkit::{Leak, REPETITIONS, Recorder, Shared, Transcript, run_opened};
 
 const PARTIES: [usize; 2] = [2, 3];
 
+/// Operations that two parties carry out by tables and by selections between them.
+const BY_TABLES: [&str; 10] = [
+    "sign",
+    "sign of 32 bits",
+    "sign of 2 bits",
+    "sign of 5 bits",
+    "equal to zero",
+    "to binary",
+    "bit product",
+    "rectify, guarded, by a bit to one side or the other",
+    "rectify, without low bits",
+    "rectified affine map, guarded",
+];
+
+/// Returns how many ranges the honest party takes for an operation of [`BY_TABLES`]: for its own
+/// columns and for derived ones.
+fn ranges_by_tables(operation: &str) -> (usize, usize) {
+    let (one, two) = ((2, 1), (3, 2));
+    let (look_ups, selection) = ((2, 2), (2, 2));
+    let sum = |parts: &[(usize, usize)]| parts.iter().fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    // 21 spans.
+    let sign = sum(&[look_ups, one, two, one, two, one, two, one, one]);
+    match operation {
+        "sign" => sign,
+        // 11 spans.
+        "sign of 32 bits" => sum(&[look_ups, one, two, one, two, one, one]),
+        "sign of 2 bits" => look_ups,
+        "sign of 5 bits" => sum(&[look_ups, one]),
+        // 22 spans.
+        "equal to zero" => sum(&[look_ups, one, one, one, one, one]),
+        // The carries of single positions, and six levels above.
+        "to binary" => sum(&[one, one, two, one, two, one, two, one, two, one, two, one]),
+        "bit product" => selection,
+        // Without guards, 64 bits are compared.
+        "rectify, guarded, by a bit to one side or the other" => sum(&[sign, selection]),
+        // 5 spans of 15 bits.
+        "rectify, without low bits" => sum(&[look_ups, one, two, one, one, selection]),
+        "rectified affine map, guarded" => sum(&[(2, 1), (1, 1), sign, selection]),
+        other => panic!("no count is known for {other}"),
+    }
+}
+
 /// Returns how many ranges the honest party takes for an operation: for uniform and for derived
 /// columns.
-fn ranges(operation: &str, parties: usize) -> (usize, usize) {
+fn ranges(operation: &str, honest: Honest) -> (usize, usize) {
+    if honest.by_tables {
+        return ranges_by_tables(operation);
+    }
+    let parties = honest.parties;
     // A bit of each, or r; then the product, or r >> f and r's highest bit.
     let truncation = if parties == 2 { (1, 1) } else { (1, 2) };
     let (one, two) = ((2, 1), (3, 2));
@@ -93,11 +139,12 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
     }
 }
 
-/// The honest party, and the number of parties.
+/// The honest party, the number of parties, and whether they compare by tables.
 #[derive(Clone, Copy, Debug)]
 struct Honest {
     party: usize,
     parties: usize,
+    by_tables: bool,
 }
 
 /// The view of the corrupt parties.
@@ -171,6 +218,9 @@ fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: M
         },
         |p: &mut Additive| {
             let me = p.party();
+            if honest.by_tables {
+                p.compare_by_tables();
+            }
             let pairs = p.streams().iter_mut().flatten();
             pairs.for_each(|pair| pair.mute(|_| true));
             let inputs = Inputs::share(p, honest.party, secret, n)?;
@@ -216,23 +266,35 @@ fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: M
 
 /// Lists every operation with every honest party.
 fn views() -> Vec<(&'static str, Operation, Honest)> {
-    let honest = |parties| (0..parties).map(move |party| Honest { party, parties });
-    let all = PARTIES.into_iter().flat_map(honest);
-    let of = |(name, operation)| all.clone().map(move |honest| (name, operation, honest));
+    let honest = |(parties, by_tables)| {
+        (0..parties).map(move |party| Honest {
+            party,
+            parties,
+            by_tables,
+        })
+    };
+    let ways = [(2, false), (3, false), (2, true)];
+    let all = ways.into_iter().flat_map(honest);
+    let of = |(name, operation)| {
+        let fits = move |honest: &Honest| !honest.by_tables || BY_TABLES.contains(&name);
+        let all = all.clone().filter(fits);
+        all.map(move |honest| (name, operation, honest))
+    };
     OPERATIONS.into_iter().flat_map(of).collect()
 }
 
-/// Returns a number of elements of which every party has a word corrected in each column.
-fn enough(parties: usize) -> usize {
-    64 * parties
+/// Returns a number of elements of which every party has a word corrected in each column. A look-up
+/// is for two elements, one of each party.
+fn enough(honest: Honest) -> usize {
+    64 * honest.parties * if honest.by_tables { 2 } else { 1 }
 }
 
 /// Returns a number of elements with which dropping a range is detected. An inspection of guards is
 /// long, and its columns have more bits than rows, except for the last. So this returns as many
 /// words of rows as give the column of this range a word for each party.
-fn elements(name: &str, range: usize, parties: usize) -> usize {
+fn elements(name: &str, range: usize, honest: Honest) -> usize {
     if name != "look at guards" {
-        return enough(parties);
+        return enough(honest);
     }
     // The mask and its monomials, then three columns for each level of the tree.
     let level = range.saturating_sub(2) / 3;
@@ -240,14 +302,14 @@ fn elements(name: &str, range: usize, parties: usize) -> usize {
     for _ in 0..level {
         planes = planes.div_ceil(2);
     }
-    enough(parties).div_ceil(planes / 2).next_multiple_of(64)
+    enough(honest).div_ceil(planes / 2).next_multiple_of(64)
 }
 
 #[test]
 fn what_all_but_one_see_is_uniform() {
     let words = AtomicUsize::new(0);
     side_by_side(&views(), |(name, operation, honest)| {
-        for (n, secrets) in [(enough(honest.parties), SECRETS.len()), (320, 1)] {
+        for (n, secrets) in [(enough(*honest), SECRETS.len()), (320, 1)] {
             for secret in SECRETS.into_iter().rev().take(secrets) {
                 let found = observe(*operation, n, *honest, secret, None);
                 let shown = format!("{name} of {n} shows {secret:#x} of {honest:?}");
@@ -259,7 +321,7 @@ fn what_all_but_one_see_is_uniform() {
                     heard + found.residues + dealt,
                     "{name}: other words arrive"
                 );
-                let (free, derived) = ranges(name, honest.parties);
+                let (free, derived) = ranges(name, *honest);
                 assert_eq!(dealt > 0, derived > 0, "{name}: corrections");
                 assert_eq!(found.ranges, free + derived, "{name} of {honest:?}");
                 words.fetch_add(found.seen.words(), Ordering::Relaxed);
@@ -273,12 +335,12 @@ fn what_all_but_one_see_is_uniform() {
 /// Each operation has one honest party here, among two and among three, and each party has some.
 #[test]
 fn without_any_one_range_the_test_fails() {
-    let views = views().into_iter().enumerate();
-    let of_one = |(at, (_, _, honest)): &(usize, (_, _, Honest))| {
-        let operation = at / PARTIES.iter().sum::<usize>();
-        honest.party == operation % honest.parties
-    };
-    without_any_one_range_of(views.filter(of_one).map(|(_, view)| view).collect());
+    let place = |name: &str| OPERATIONS.iter().position(|(other, _)| *other == name);
+    let mut views = views();
+    views.retain(|(name, _, honest)| {
+        Some(honest.party) == place(name).map(|at| at % honest.parties)
+    });
+    without_any_one_range_of(views);
 }
 
 #[test]
@@ -291,7 +353,7 @@ fn without_any_one_range_of(views: Vec<(&'static str, Operation, Honest)>) {
     let mutants: Vec<_> = views
         .into_iter()
         .flat_map(|view @ (name, _, honest)| {
-            let (free, derived) = ranges(name, honest.parties);
+            let (free, derived) = ranges(name, honest);
             (0..free + derived).map(move |at| (view, (at, free + derived)))
         })
         // The product of two uniform residues is uniform itself, so it shows nothing alone: only
@@ -307,7 +369,7 @@ fn without_any_one_range_of(views: Vec<(&'static str, Operation, Honest)>) {
         })
         .collect();
     side_by_side(&mutants, |((name, operation, honest), muted)| {
-        let n = elements(name, muted.0, honest.parties);
+        let n = elements(name, muted.0, *honest);
         // Which secret reveals the missing mask depends on the operation: at least one must.
         let seen = SECRETS.iter().any(|secret| {
             let found = observe(*operation, n, *honest, *secret, Some(*muted));
@@ -335,7 +397,11 @@ fn a_named_operand_is_opened_once() {
     );
     for (_, thrice) in operations {
         for parties in PARTIES {
-            let honest = Honest { party: 1, parties };
+            let honest = Honest {
+                party: 1,
+                parties,
+                by_tables: false,
+            };
             let n = 64 * parties;
             let found = observe(thrice, n, honest, SECRETS[2], None);
             assert_eq!(

@@ -11,11 +11,14 @@
 
 use super::guard::Guard;
 use super::products::multiplies_pairs;
+use super::sign::leaves_of;
+use super::tables::halves;
 use super::{binary, cost, threat_model};
 use crate::checking::{Checking, Hold, Kept, Summands};
+use crate::correlations::Comparisons;
 use crate::correlations::job::{Job, Origin};
 use crate::correlations::kind::Kind;
-use crate::leaves::{Leaves, Wanted};
+use crate::leaves::Wanted;
 use crate::range::SUMS;
 use crate::tree::{conjunction, prefix_carries, top_carry};
 use crate::{
@@ -36,7 +39,7 @@ pub(super) struct Rehearsed {
     /// Mesh that owns the channel.
     _mesh: Mesh,
     trust: Trust,
-    guards: bool,
+    comparisons: Comparisons,
     /// Number of elements masked under each name.
     masked: HashMap<Name, usize>,
     /// Whether the next product or truncation keeps what its check needs.
@@ -49,7 +52,7 @@ impl Rehearsed {
         party: usize,
         parties: usize,
         trust: Trust,
-        guards: bool,
+        comparisons: Comparisons,
         masked: HashMap<Name, usize>,
     ) -> Self {
         let mesh = in_process::mesh(parties, Duration::from_secs(1)).swap_remove(party);
@@ -57,7 +60,7 @@ impl Rehearsed {
             channel: mesh.channel(0),
             _mesh: mesh,
             trust,
-            guards,
+            comparisons,
             masked,
             is_keeping: false,
             wanted: Vec::new(),
@@ -121,13 +124,15 @@ impl Rehearsed {
 
     /// Records the correlations of [`super::sign`].
     fn leaves(&mut self, wanted: Wanted, width: usize, n: usize) -> Bits {
-        let positions = if wanted == Wanted::Carry {
-            width - 1
-        } else {
-            width
-        };
-        self.take(Kind::RingWithMonomials { wanted, positions }, n);
-        zeros(Leaves::new(wanted, positions).outputs(), n)
+        let leaves = leaves_of(self.comparisons, wanted, width);
+        let positions = leaves.positions();
+        match self.comparisons {
+            Comparisons::LookedUp => self.take(Kind::LookUps { wanted, positions }, halves(n)[0]),
+            Comparisons::Masked | Comparisons::Guarded => {
+                self.take(Kind::RingWithMonomials { wanted, positions }, n);
+            }
+        }
+        zeros(leaves.outputs(), n)
     }
 
     fn signs(&mut self, width: usize, n: usize) -> Result<Bits> {
@@ -138,8 +143,13 @@ impl Rehearsed {
 
     /// Records the correlations of [`super::selection`].
     fn selected(&mut self, guard: Option<Guard>, n: usize) -> Option<Tally> {
-        let kind = guard.map_or(Kind::Selections, |Guard { below, reach }| {
-            Kind::GuardedSelections { below, reach }
+        let plain = match self.comparisons {
+            Comparisons::LookedUp => Kind::CrossSelections,
+            Comparisons::Masked | Comparisons::Guarded => Kind::Selections,
+        };
+        let kind = guard.map_or(plain, |Guard { below, reach }| Kind::GuardedSelections {
+            below,
+            reach,
         });
         self.take(kind, n);
         guard.filter(|_| n > 0).map(|guard| Tally::new(guard.reach))
@@ -182,7 +192,7 @@ impl Protocol for Rehearsed {
     }
 
     fn cost(&self, operation: Operation) -> Cost {
-        cost::of(operation, self.parties() as u64, self.guards)
+        cost::of(operation, self.parties() as u64, self.comparisons)
     }
 
     fn share(&mut self, _: usize, _: Option<&[u64]>, _: usize, _: PartsMut) -> Result<()> {
@@ -257,9 +267,17 @@ impl Protocol for Rehearsed {
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
         let n = x[0].len();
-        self.take(Kind::RingWithBits { width }, n);
+        let low = zeros(width - 1, n);
+        match self.comparisons {
+            Comparisons::LookedUp if width > 1 => {
+                self.and_all(&[Join::new(&low, vec![&low])])?;
+            }
+            Comparisons::LookedUp => {}
+            Comparisons::Masked | Comparisons::Guarded => {
+                self.take(Kind::RingWithBits { width }, n);
+            }
+        }
         if width > 1 && n > 0 {
-            let low = zeros(width - 1, n);
             prefix_carries(&low, &low, &mut |joins| self.and_all(joins))?;
         }
         Ok(zeros(width, n))
@@ -282,7 +300,7 @@ impl Protocol for Rehearsed {
         compared: Compared,
         _: PartsMut,
     ) -> Result<Option<Tally>> {
-        let (compared, n) = (compared.with_guards(self.guards), x[0].len());
+        let (compared, n) = (compared.with_guards(self.guards()), x[0].len());
         let (inspected, _) = compared.of_summands(self.parties(), 0);
         self.signs(inspected.width(), n)?;
         Ok(self.selected(Guard::of(compared), n))
@@ -297,7 +315,7 @@ impl Protocol for Rehearsed {
         if self.parties() > 2 {
             return steps::rectified_affine(self, sum, compared, out);
         }
-        let compared = compared.with_guards(self.guards);
+        let compared = compared.with_guards(self.guards());
         let (inspected, _) = compared.of_summands(2, sum.shift.bits());
         let guard = Guard::of(compared).filter(|_| inspected.is_guarded());
         let n = sum.elements();
@@ -310,7 +328,7 @@ impl Protocol for Rehearsed {
     }
 
     fn guards(&self) -> bool {
-        self.guards
+        self.comparisons == Comparisons::Guarded
     }
 
     /// Coins take no correlations.

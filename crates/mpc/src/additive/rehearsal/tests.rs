@@ -101,11 +101,11 @@ fn program(p: &mut dyn Protocol, n: usize) {
 
 #[test]
 fn it_is_known_from_shapes_what_a_run_asks_for() {
-    for (parties, source, guards) in [
-        (2, "dealer", true),
-        (2, "ot", false),
-        (3, "dealer", true),
-        (3, "ot", false),
+    for (parties, source, comparisons) in [
+        (2, "dealer", Comparisons::Guarded),
+        (2, "ot", Comparisons::LookedUp),
+        (3, "dealer", Comparisons::Guarded),
+        (3, "ot", Comparisons::Masked),
     ] {
         let settings = Settings {
             protocol: "additive".to_owned(),
@@ -139,7 +139,8 @@ fn it_is_known_from_shapes_what_a_run_asks_for() {
             ended.collect()
         });
         for (party, asked) in asked.into_iter().enumerate() {
-            let mut noted = Rehearsed::new(party, parties, Trust::NOBODY, guards, HashMap::new());
+            let mut noted =
+                Rehearsed::new(party, parties, Trust::NOBODY, comparisons, HashMap::new());
             for (at, n) in sizes.into_iter().enumerate() {
                 if at > 1 {
                     noted.masked.clear();

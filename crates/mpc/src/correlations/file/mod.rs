@@ -29,8 +29,8 @@
 //! **Trust.** The source that made the file must be trusted as its own documentation says. In
 //! addition, nobody may read a party's file together with its private key.
 
-use super::Source;
-use super::job::{GUARDED, Job, VERSION};
+use super::job::{Job, VERSIONS};
+use super::{Comparisons, Source};
 use crate::sealed::{Reader, Writer};
 use crate::{Error, Result};
 use net::{Channel, Reading};
@@ -73,6 +73,8 @@ fn described(descriptor: &[u8]) -> String {
 pub(crate) struct Stored {
     channel: Channel,
     reader: Reader,
+    /// How the session that recorded the demand compared.
+    comparisons: Comparisons,
 }
 
 impl Stored {
@@ -89,15 +91,19 @@ impl Stored {
         let reader = Reader::open(&place.path, place.secret.as_bytes())?;
         reader.check_party(channel.party() as u32, channel.parties() as u32)?;
         let content = reader.header().content;
-        if !(VERSION..=GUARDED).contains(&content) {
+        let comparisons = Comparisons::of_version(content).ok_or_else(|| {
+            let (first, last) = (VERSIONS.start(), VERSIONS.end());
             let reason = format!(
-                "its records are of version {content}, but this release reads {VERSION} to \
-                 {GUARDED}; make new \
-                 correlations with `tacit correlations make`"
+                "its records are of version {content}, but this release reads {first} to {last}; \
+                 make new correlations with `tacit correlations make`"
             );
-            return Err(unfit(&place.path, &reason));
-        }
-        Ok(Self { channel, reader })
+            unfit(&place.path, &reason)
+        })?;
+        Ok(Self {
+            channel,
+            reader,
+            comparisons,
+        })
     }
 
     /// Returns the first run that no party has used.
@@ -203,9 +209,8 @@ impl Source for Stored {
         self.channel.meter().totals()
     }
 
-    /// Returns whether the session that recorded the demand had guards.
-    fn guards(&self) -> bool {
-        self.reader.header().content == GUARDED
+    fn comparisons(&self) -> Comparisons {
+        self.comparisons
     }
 
     fn most_ahead(&self) -> usize {

@@ -7,12 +7,12 @@
 //! makes nothing ahead is asked only for what is needed, rounded up to words of 64. If it is known
 //! what a program will take, [`super::ahead`] decides what is ordered and when.
 
-use super::Source;
 use super::ahead::{Expected, batches, needed};
 use super::batch::Batch;
 use super::demand::Demand;
 use super::job::{Job, Origin};
 use super::kind::Kind;
+use super::{Comparisons, Source};
 use crate::{Error, Name, Result};
 use net::interruption::is_interrupted;
 use net::{Patience, Reading};
@@ -47,7 +47,7 @@ pub(crate) struct Supply {
     failure: Arc<Mutex<Option<Error>>>,
     patience: Patience,
     most_ahead: usize,
-    guards: bool,
+    comparisons: Comparisons,
     demand: Option<RefCell<Demand>>,
     reading: Arc<Mutex<Reading>>,
     pools: HashMap<Kind, Pool>,
@@ -105,7 +105,7 @@ impl Supply {
         let (requests, incoming) = mpsc::channel::<Request>();
         let reading = Arc::new(Mutex::new(source.reading()));
         let (readings, most_ahead) = (Arc::clone(&reading), source.most_ahead());
-        let guards = source.guards();
+        let comparisons = source.comparisons();
         let failure = Arc::new(Mutex::new(None));
         let ended = Arc::clone(&failure);
         let end = patience.clone();
@@ -150,8 +150,8 @@ impl Supply {
             failure,
             patience,
             most_ahead,
-            guards,
-            demand: record.then(|| RefCell::new(Demand::new(most_ahead, guards))),
+            comparisons,
+            demand: record.then(|| RefCell::new(Demand::new(most_ahead, comparisons))),
             reading,
             pools: HashMap::new(),
             ahead: HashMap::new(),
@@ -187,9 +187,20 @@ impl Supply {
         *self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns how the parties compare.
+    pub fn comparisons(&self) -> Comparisons {
+        self.comparisons
+    }
+
     /// Returns whether the source makes the correlations that guards of comparisons take.
     pub fn guards(&self) -> bool {
-        self.guards
+        self.comparisons == Comparisons::Guarded
+    }
+
+    /// Compares by tables from here on, with a source of any kind, so that a test can watch it.
+    #[cfg(feature = "mutation")]
+    pub fn compare_by_tables(&mut self) {
+        self.comparisons = Comparisons::LookedUp;
     }
 
     /// Returns how long computing has waited for correlations.

@@ -20,14 +20,15 @@
 mod bits;
 mod cross;
 mod encrypted;
+mod pairs;
 mod plan;
 mod products;
 mod rows;
 mod silent;
 
-use super::Source;
 use super::job::{Job, Origin};
-use super::kind::{Kind, as_words};
+use super::kind::Kind;
+use super::{Comparisons, Source};
 use crate::leaves::Leaves;
 use crate::{Error, Name, Result, residues};
 use bits::weighted;
@@ -103,6 +104,15 @@ impl Transfer {
         })
     }
 
+    /// Returns how this many parties compare by transfers. Two have a summand each, so that tables
+    /// serve. Guards never pay: the upper bits of a sum take an adder.
+    pub fn comparisons_among(parties: usize) -> Comparisons {
+        match parties {
+            2 => Comparisons::LookedUp,
+            _ => Comparisons::Masked,
+        }
+    }
+
     /// Makes matrix products by encryption, where that costs less.
     pub fn with_encryption(mut self) -> Result<Self> {
         self.keys = Some(Keys::exchange(&mut self.channel)?);
@@ -127,6 +137,9 @@ impl Transfer {
                 let a = self.uniform(n);
                 let c = self.square_each(&a)?;
                 Ok(vec![a, c])
+            }
+            Kind::BitTriples { rights } if self.channel.parties() == 2 => {
+                self.bit_triples_of_two(rights, n)
             }
             Kind::BitTriples { rights } => {
                 let left = self.uniform(n / 64);
@@ -164,12 +177,11 @@ impl Transfer {
                 let top = bits[63].clone();
                 Ok(vec![weighted(&bits, 0), weighted(&bits[dropped..], 0), top])
             }
-            Kind::CrossBits { bits } => {
-                let plane = self.uniform(n / 64);
-                let column = as_words(&plane);
-                let mut product = self.include(1, &[&plane], &[&[&column]], &[bits], 1)?;
-                Ok(vec![plane, product.swap_remove(0).swap_remove(0)])
+            Kind::CrossBits { bits } => self.cross_bits(bits, n),
+            Kind::LookUps { wanted, positions } => {
+                self.look_ups(&Leaves::looked_up(wanted, positions), n)
             }
+            Kind::CrossSelections => self.cross_selections(n),
             Kind::CrossResidues => {
                 let mut columns = self.batch(Kind::CrossBits { bits: WIDE }, n)?;
                 let is_first = self.channel.party() == 0;
@@ -239,9 +251,8 @@ impl Source for Transfer {
         self.channel.meter().totals()
     }
 
-    /// The upper bits of a sum take an adder, which costs more than guards save.
-    fn guards(&self) -> bool {
-        false
+    fn comparisons(&self) -> Comparisons {
+        Self::comparisons_among(self.channel.parties())
     }
 
     fn most_ahead(&self) -> usize {
@@ -279,7 +290,9 @@ fn transfers(kind: Kind) -> usize {
         Kind::Triples | Kind::Squares | Kind::Truncations { .. } => 64,
         Kind::RingWithBits { width } => width,
         Kind::RingWithMonomials { positions, .. } => 2 * positions,
+        Kind::LookUps { positions, .. } => positions,
         Kind::BitTriples { .. }
+        | Kind::CrossSelections
         | Kind::RingBits
         | Kind::CrossBits { .. }
         | Kind::CrossResidues

@@ -25,8 +25,8 @@ impl Source for Counting {
         Reading::default()
     }
 
-    fn guards(&self) -> bool {
-        true
+    fn comparisons(&self) -> Comparisons {
+        Comparisons::Guarded
     }
 
     fn most_ahead(&self) -> usize {

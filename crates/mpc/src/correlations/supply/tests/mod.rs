@@ -32,8 +32,8 @@ impl Source for Failing {
         Reading::default()
     }
 
-    fn guards(&self) -> bool {
-        false
+    fn comparisons(&self) -> Comparisons {
+        Comparisons::Masked
     }
 
     fn most_ahead(&self) -> usize {
@@ -103,8 +103,8 @@ impl Source for Numbered {
         Reading::default()
     }
 
-    fn guards(&self) -> bool {
-        false
+    fn comparisons(&self) -> Comparisons {
+        Comparisons::Masked
     }
 
     fn most_ahead(&self) -> usize {
@@ -192,8 +192,14 @@ fn small_demands_use_little() {
 /// and for no product in advance.
 #[test]
 fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
-    let mut supply =
-        Supply::start(Box::new(Zeros { guards: true }), Patience::default(), true).unwrap();
+    let mut supply = Supply::start(
+        Box::new(Zeros {
+            comparisons: Comparisons::Guarded,
+        }),
+        Patience::default(),
+        true,
+    )
+    .unwrap();
     let mut drawn = HashMap::from([(Kind::Triples, 0), (Kind::Selections, 0)]);
     for n in [1, 64, 100, 3000, 28, 7] {
         supply.take::<3>(Kind::Triples, n).unwrap();
@@ -226,6 +232,6 @@ fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
     );
     assert_eq!(
         (demand.most_ahead(), demand.version()),
-        (0, super::super::job::GUARDED)
+        (0, Comparisons::Guarded.version())
     );
 }

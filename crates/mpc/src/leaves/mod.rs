@@ -7,15 +7,18 @@
 //! **Idea.** Over GF(2), both bits are polynomials in the span's bits of s and t. Ordered by the
 //! 2^k − 1 monomials of s, their coefficients are functions of t alone. This is a linear form,
 //! evaluated without interaction. Each protocol shares the monomials in its own way:
-//! [`crate::replicated`] sends them masked, [`crate::additive`] takes them from a correlation.
+//! [`crate::replicated`] sends them masked, [`crate::additive`] takes them from a correlation. If
+//! two parties know a summand each, they compute the bits by [`tables`] instead.
+
+mod tables;
 
 use kernels::parallel::is_alone;
 use kernels::planes::{split_from, words_of};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The most positions of a span. k positions have 2^k − 1 monomials, so longer spans would cost
-/// more than they save.
+/// The most positions of a span of a linear form. k positions have 2^k − 1 monomials, so longer
+/// spans would cost more than they save.
 const SPAN: usize = 4;
 
 /// The bits to compute for the spans.
@@ -40,18 +43,27 @@ pub(crate) struct Leaves {
 impl Leaves {
     /// Lays out spans over `positions` positions. The lowest span takes the remainder.
     pub(crate) fn new(wanted: Wanted, positions: usize) -> Self {
-        let mut spans = Vec::with_capacity(positions.div_ceil(SPAN));
+        Self::with_spans(wanted, positions, SPAN)
+    }
+
+    /// Lays out spans of at most `longest` positions.
+    fn with_spans(wanted: Wanted, positions: usize, longest: usize) -> Self {
+        let mut spans = Vec::with_capacity(positions.div_ceil(longest));
         let mut start = 0;
         while start < positions {
-            let length = if (positions - start) % SPAN == 0 {
-                SPAN
+            let length = if (positions - start) % longest == 0 {
+                longest
             } else {
-                (positions - start) % SPAN
+                (positions - start) % longest
             };
             spans.push(start..start + length);
             start += length;
         }
         Self { wanted, spans }
+    }
+
+    pub(crate) fn wanted(&self) -> Wanted {
+        self.wanted
     }
 
     pub(crate) fn spans(&self) -> usize {
