@@ -1,4 +1,5 @@
 //! Products of matrices between two parties by homomorphic encryption, without input or output.
+//! Products element by element are in [`slots`], under keys of their own.
 //!
 //! One party has scalars, the other has values. Each gets a share modulo 2^64 of their product, and
 //! learns nothing else. The first party encrypts its scalars; the second multiplies them by its
@@ -51,6 +52,7 @@ mod error;
 mod keys;
 mod residues;
 mod sample;
+pub mod slots;
 mod tiling;
 mod wiped;
 mod wire;

@@ -63,8 +63,7 @@ pub(crate) struct Basis {
     /// 2^64 and 2^128 for each prime.
     digits: Vec<[Constant; DIGITS - 1]>,
     sent: Fractions,
-    /// The inverse of each prime modulo each of the primes before it.
-    inverses: Vec<Vec<Constant>>,
+    dropping: Dropping,
 }
 
 /// Constants for dividing a number by the product of primes.
@@ -108,7 +107,7 @@ impl Fractions {
 }
 
 /// Computes a·b mod p, for setup.
-fn times(a: u64, b: u64, p: u64) -> u64 {
+pub(crate) fn times(a: u64, b: u64, p: u64) -> u64 {
     (u128::from(a) * u128::from(b) % u128::from(p)) as u64
 }
 
@@ -132,17 +131,12 @@ impl Basis {
             let word = ((1_u128 << 64) % u128::from(p)) as u64;
             [word, times(word, word, p)].map(|digit| modulus.constant(digit))
         };
-        let inverses = (0..ALL).map(|at| {
-            let inverse =
-                |modulus: &Modulus| modulus.constant(modulus.inverse(PRIMES[at] % modulus.value()));
-            moduli[..at].iter().map(inverse).collect()
-        });
         Self {
             low,
             negated_step: moduli.iter().map(step).collect(),
             digits: moduli.iter().map(digits).collect(),
             sent: Fractions::new(&moduli[..SENT]),
-            inverses: inverses.collect(),
+            dropping: Dropping::new(&moduli, SENT),
             moduli,
         }
     }
@@ -195,22 +189,51 @@ impl Basis {
 
     /// Rounds numbers modulo q to numbers modulo q', residue by residue, and stores them in the
     /// first places.
+    pub fn switch(&self, numbers: &mut [u64]) {
+        let moduli: Vec<&Modulus> = self.moduli.iter().collect();
+        self.dropping.switch(&moduli, numbers);
+    }
+}
+
+/// Constants for rounding numbers to a product of fewer primes.
+pub(crate) struct Dropping {
+    /// Number of primes that are kept.
+    kept: usize,
+    /// The inverse of each prime modulo each of the primes before it.
+    inverses: Vec<Vec<Constant>>,
+}
+
+impl Dropping {
+    pub fn new(moduli: &[Modulus], kept: usize) -> Self {
+        let inverses = (0..moduli.len()).map(|at| {
+            let dropped = moduli[at].value();
+            let inverse =
+                |modulus: &Modulus| modulus.constant(modulus.inverse(dropped % modulus.value()));
+            moduli[..at].iter().map(inverse).collect()
+        });
+        Self {
+            kept,
+            inverses: inverses.collect(),
+        }
+    }
+
+    /// Rounds numbers, residue by residue, and stores them in the first places.
     ///
     /// Primes are dropped from the last on. With v = x mod p, from −p / 2 up, (x − v) / p is x / p
     /// rounded. Roundings before the last one are divided by primes, so all together are off by at
-    /// most a half and 2^-43.
-    pub fn switch(&self, numbers: &mut [u64]) {
-        let n = numbers.len() / ALL;
+    /// most a half and 2^-42.
+    pub fn switch(&self, moduli: &[&Modulus], numbers: &mut [u64]) {
+        let n = numbers.len() / moduli.len();
         let (mut signed, mut rest) = (vec![0; n], vec![0; n]);
-        for dropped in (SENT..ALL).rev() {
-            let p = self.moduli[dropped].value();
+        for dropped in (self.kept..moduli.len()).rev() {
+            let p = moduli[dropped].value();
             let (kept, last) = numbers.split_at_mut(dropped * n);
             for (signed, x) in signed.iter_mut().zip(last) {
                 let upper = u64::from(*x > p / 2).wrapping_neg();
                 *signed = x.wrapping_sub(p & upper);
             }
             for ((modulus, inverse), kept) in
-                (self.moduli.iter().zip(&self.inverses[dropped])).zip(kept.chunks_exact_mut(n))
+                (moduli.iter().zip(&self.inverses[dropped])).zip(kept.chunks_exact_mut(n))
             {
                 modulus.reduce_signed(&signed, &mut rest);
                 modulus.subtract(kept, &rest);

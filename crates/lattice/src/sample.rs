@@ -1,13 +1,13 @@
 //! Random polynomials: uniform ones, secrets and errors.
 
-use crate::residues::{ALL, BITS, DIGITS, HIGHEST, basis};
+use crate::residues::{ALL, DIGITS, HIGHEST, basis};
 use crate::wiped::{Wiped, wiped};
-use kernels::ntt::DEGREE;
+use kernels::ntt::{DEGREE, Modulus};
 use kernels::stream::{Reserved, Stream};
 
 /// Spare words that replace residues that are not below their prime, which are fewer than one in
 /// 2^23.
-const SPARE: usize = 64;
+pub(crate) const SPARE: usize = 64;
 
 /// Words of a stream for a uniform polynomial.
 const UNIFORM: usize = ALL * (DEGREE + SPARE);
@@ -20,18 +20,23 @@ pub(crate) fn reserve_uniform(stream: &mut Stream) -> Reserved {
 /// Expands a polynomial that is uniform modulo q. Both ends get the same one from a seed that both
 /// know.
 pub(crate) fn uniform(range: &Reserved, out: &mut [u64]) {
-    let mut words = vec![0; DEGREE + SPARE];
     for (at, (modulus, out)) in
         (basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE))).enumerate()
     {
-        range.fill(at * words.len(), &mut words);
-        let residues = words.iter().map(|word| word >> (64 - BITS[at]));
-        let mut below = residues.filter(|residue| *residue < modulus.value());
-        for out in out {
-            *out = below
-                .next()
-                .expect("few words of a stream are not below a prime");
-        }
+        uniform_below(range, at * (DEGREE + SPARE), modulus.value(), out);
+    }
+}
+
+/// Expands uniform residues of a prime, from word `start` of a range on.
+pub(crate) fn uniform_below(range: &Reserved, start: usize, p: u64, out: &mut [u64]) {
+    let mut words = wiped(out.len() + SPARE);
+    range.fill(start, &mut words);
+    let residues = words.iter().map(|word| word >> p.leading_zeros());
+    let mut below = residues.filter(|residue| *residue < p);
+    for out in out {
+        *out = below
+            .next()
+            .expect("few words of a stream are not below a prime");
     }
 }
 
@@ -51,20 +56,40 @@ pub(crate) fn masks(stream: &mut Stream, n: usize) -> (Wiped, Wiped) {
 
 /// Draws coefficients −1, 0 and 1 with equal probability, as secrets have them.
 pub(crate) fn ternary(range: &Reserved) -> Wiped {
-    small(range, |word| ((u128::from(word) * 3) >> 64) as i64 - 1)
+    ternary_modulo(&moduli(), DEGREE, range)
 }
 
 /// Draws coefficients of standard deviation 3.24: the sum of 21 coins minus that of 21 others.
 pub(crate) fn error(range: &Reserved) -> Wiped {
-    let coins = |word: u64| i64::from((word & 0x1f_ffff).count_ones());
-    small(range, |word| coins(word) - coins(word >> 21))
+    error_modulo(&moduli(), DEGREE, range)
 }
 
-/// Computes a polynomial of small coefficients from [`DEGREE`] words, modulo each prime.
-fn small(range: &Reserved, coefficient: impl Fn(u64) -> i64) -> Wiped {
-    let (mut words, mut out) = (wiped(DEGREE), wiped(ALL * DEGREE));
+fn moduli() -> Vec<&'static Modulus> {
+    basis().moduli.iter().collect()
+}
+
+/// Draws n coefficients as [`ternary`] does, modulo each prime.
+pub(crate) fn ternary_modulo(moduli: &[&Modulus], n: usize, range: &Reserved) -> Wiped {
+    let third = |word: u64| ((u128::from(word) * 3) >> 64) as i64 - 1;
+    small(moduli, n, range, third)
+}
+
+/// Draws n coefficients as [`error`] does, modulo each prime.
+pub(crate) fn error_modulo(moduli: &[&Modulus], n: usize, range: &Reserved) -> Wiped {
+    let coins = |word: u64| i64::from((word & 0x1f_ffff).count_ones());
+    small(moduli, n, range, |word| coins(word) - coins(word >> 21))
+}
+
+/// Computes n small coefficients from as many words, modulo each prime.
+fn small(
+    moduli: &[&Modulus],
+    n: usize,
+    range: &Reserved,
+    coefficient: impl Fn(u64) -> i64,
+) -> Wiped {
+    let (mut words, mut out) = (wiped(n), wiped(moduli.len() * n));
     range.fill(0, &mut words);
-    for (modulus, out) in basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE)) {
+    for (modulus, out) in moduli.iter().zip(out.chunks_exact_mut(n)) {
         for (out, word) in out.iter_mut().zip(&*words) {
             let value = coefficient(*word);
             *out = (value as u64).wrapping_add(modulus.value() & (value >> 63) as u64);

@@ -38,6 +38,13 @@ pub fn make(
             demand.len()
         )));
     }
+    if !demand.serves(mesh.parties()) {
+        return Err(Error::misuse(format!(
+            "the demand was recorded by two parties, who compare in another way than {}; record it \
+             again, with all parties, by `tacit run --record`",
+            mesh.parties()
+        )));
+    }
     let patience = Patience::default();
     patience.set_needed(true);
     let mut source = settings.environment(mesh)?.source(patience)?;

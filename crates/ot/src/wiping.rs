@@ -120,3 +120,22 @@ fn silent_transfers_leave_no_seed() {
     let secrets = run().sender.silent_secrets();
     leaves_none(&secrets, || drop(run()));
 }
+
+#[test]
+fn tables_leave_no_secret() {
+    let pair = |first: bool, byte| {
+        let (setup, message) = Setup::with_secrets(b"wiping tables", first, 4, secrets(byte));
+        (setup, message)
+    };
+    let ((one, first), (two, second)) = (pair(true, 7), pair(false, 8));
+    let ((one, first), (two, second)) = (one.reply(&second).unwrap(), two.reply(&first).unwrap());
+    let ((one, first), (two, second)) =
+        (one.correct(&second).unwrap(), two.correct(&first).unwrap());
+    let (mut one, mut two) = (one.finish(&second).unwrap(), two.finish(&first).unwrap());
+    let delta = two.sender.secret();
+    let (message, _) = one.receiver.extend_random(16);
+    leaves_none(&[delta], || {
+        let offered = two.sender.extend_random(16, &message).unwrap();
+        drop(offered.tables(2, 1));
+    });
+}

@@ -86,6 +86,12 @@ pub fn of(operation: Operation, parties: u64, comparisons: Comparisons) -> Cost 
             of(Operation::Sign { n, width }, parties, comparisons)
                 + of(Operation::BitMultiply { n }, parties, comparisons)
         }
+        Operation::InRange { n } if comparisons == Comparisons::LookedUp => {
+            let leaves = leaves_of(comparisons, Wanted::Propagate, 64);
+            let (words, rows) = (SUMS as u64, n + 1);
+            let above = conjoined(words * leaves.spans() as u64, rows, links);
+            looked_up(&leaves, words * rows) + above
+        }
         Operation::InRange { n } => zeros(SUMS as u64, 64, n + 1, links),
         Operation::Truncate { n, .. } => opened(if parties == 2 { n } else { 64 * n }),
         // A correlation has one right factor or two.

@@ -112,6 +112,10 @@ pub fn threat_model(parties: usize, trust: Trust) -> Result<ThreatModel> {
 impl Additive {
     /// Agrees on the pairwise keys and the common key.
     pub(crate) fn new(mut channel: Channel, supply: Supply, trust: Trust) -> Result<Self> {
+        assert!(
+            supply.comparisons().serve(channel.parties()),
+            "tables are for two parties"
+        );
         channel.begin("agree on keys");
         let stream = |key: Option<Key>| key.map(|key| Stream::new(&key, "additive: pair"));
         let pairs = keys::pairs(&mut channel)?.into_iter().map(stream).collect();

@@ -122,6 +122,11 @@ impl Demand {
         hasher.finalize()
     }
 
+    /// Returns whether sessions of this many parties can use what is made for the demand.
+    pub(crate) fn serves(&self, parties: usize) -> bool {
+        self.comparisons.serve(parties)
+    }
+
     pub(crate) fn jobs(&self) -> &[Job] {
         &self.jobs
     }

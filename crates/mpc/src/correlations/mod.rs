@@ -54,6 +54,14 @@ pub enum Comparisons {
     LookedUp,
 }
 
+impl Comparisons {
+    /// Returns whether this many parties can compare like this.
+    #[must_use]
+    pub fn serve(self, parties: usize) -> bool {
+        self != Self::LookedUp || parties == 2
+    }
+}
+
 /// Source of correlations, in step with the same kind of source at every other party.
 pub(crate) trait Source: Send {
     /// Announces a job that will be made after all jobs announced before. A source that works with

@@ -9,6 +9,7 @@ use crate::leaves::Wanted;
 use crate::residues::PRIME;
 use crate::{Bilinear, Settings};
 use kernels::convolution::Convolution;
+use lattice::slots::SLOTS;
 use net::{Mesh, Patience};
 use std::thread;
 use std::time::Duration;
@@ -302,6 +303,60 @@ fn encryption_makes_what_is_defined() {
     for parties in [2, 3, 4] {
         check_batches("he", parties, &[192]);
         check_products("he", parties);
+    }
+}
+
+/// Several groups of blocks, of which the last is not full, and products by transfers after it.
+#[test]
+fn elements_are_encrypted() {
+    let sizes = [
+        SLOTS - 64,
+        SLOTS,
+        SLOTS + 64,
+        9 * SLOTS + 4096,
+        10 * SLOTS + 1024,
+    ];
+    let jobs: Vec<Job> = [Kind::Triples, Kind::Squares]
+        .into_iter()
+        .flat_map(|kind| sizes.map(|n| Job::Batch { kind, n }))
+        .chain([Job::product(
+            &Bilinear::Elementwise { n: SLOTS + 4097 },
+            [Origin::Fresh; 2],
+            false,
+        )])
+        .collect();
+    let all = made("he", 2, &jobs);
+    for (at, job) in jobs.iter().enumerate() {
+        let shares: Vec<&Vec<Vec<u64>>> = all.iter().map(|party| &party[at]).collect();
+        let totals = totals(job, &shares);
+        let (masks, product) = totals.split_at(totals.len() - 1);
+        let pairs = masks[0].iter().zip(&masks[masks.len() - 1]);
+        let expected: Vec<u64> = pairs.map(|(a, b)| a.wrapping_mul(*b)).collect();
+        assert!(product[0] == expected, "{}", job.describe());
+    }
+}
+
+/// What only two parties make is refused among three, with the reason.
+#[test]
+fn three_parties_are_told_what_is_for_two() {
+    let kinds = [
+        Kind::CrossBits { bits: 16 },
+        Kind::CrossSelections,
+        Kind::LookUps {
+            wanted: Wanted::Carry,
+            positions: 5,
+        },
+    ];
+    let errors = each("ot", 3, |source| {
+        kinds.map(|kind| {
+            source
+                .make(&Job::Batch { kind, n: 64 })
+                .unwrap_err()
+                .to_string()
+        })
+    });
+    for error in errors.into_iter().flatten() {
+        assert!(error.ends_with("are for two parties"), "{error}");
     }
 }
 

@@ -12,6 +12,8 @@
 
 mod tables;
 
+pub(crate) use tables::Span;
+
 use kernels::parallel::is_alone;
 use kernels::planes::{split_from, words_of};
 use rayon::prelude::*;

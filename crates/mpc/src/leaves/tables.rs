@@ -18,14 +18,21 @@ use std::ops::Range;
 const DIGIT: usize = 3;
 
 /// Tables of one span.
-struct Span {
-    positions: Range<usize>,
-    /// Places of the span's bits among the planes of the result.
-    outputs: Vec<(Output, usize)>,
+pub(crate) struct Span {
+    pub positions: Range<usize>,
+    /// Bits of an entry, with their places among the planes of the result.
+    pub outputs: Vec<(Output, usize)>,
+}
+
+impl Span {
+    /// Returns the number of entries but entry 0.
+    pub fn entries(&self) -> usize {
+        (1 << self.positions.len()) - 1
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Output {
+pub(crate) enum Output {
     Generate,
     Propagate,
 }
@@ -75,7 +82,8 @@ impl Leaves {
         Self::with_spans(wanted, positions, DIGIT)
     }
 
-    fn tables(&self) -> impl Iterator<Item = Span> + '_ {
+    /// Lists the tables, from the lowest span up.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = Span> + '_ {
         let spans = self.spans.len();
         self.spans.iter().enumerate().map(move |(at, span)| {
             let outputs = match (self.wanted, at) {
@@ -92,21 +100,13 @@ impl Leaves {
         })
     }
 
-    /// Returns for each span the number of its positions, and the places of its bits among the
-    /// planes of the result.
-    pub(crate) fn outputs_of_spans(&self) -> Vec<(usize, Vec<usize>)> {
-        let places = |span: Span| {
-            let places = span.outputs.iter().map(|(_, place)| *place);
-            (span.positions.len(), places.collect())
-        };
-        self.tables().map(places).collect()
-    }
-
     /// Returns the number of planes of all tables, which leave out entry 0: span by span, entry by
     /// entry, with the span's bits in the order of the planes of the result.
     pub(crate) fn entries(&self) -> usize {
-        let planes = |span: Span| ((1 << span.positions.len()) - 1) * span.outputs.len();
-        self.tables().map(planes).sum()
+        let planes = self
+            .tables()
+            .map(|span| span.entries() * span.outputs.len());
+        planes.sum()
     }
 
     /// Returns the planes of the result that lie in tables, where digits are planes.
@@ -114,8 +114,8 @@ impl Leaves {
         let stride = digits.len() / self.positions();
         let mut out = vec![0; self.outputs() * stride];
         let mut rest = tables;
-        for Span { positions, outputs } in self.tables() {
-            let entries = (1 << positions.len()) - 1;
+        for span in self.tables() {
+            let (entries, Span { positions, outputs }) = (span.entries(), span);
             let (table, others) = rest.split_at(entries * outputs.len() * stride);
             rest = others;
             let digits = &digits[positions.start * stride..positions.end * stride];
@@ -145,8 +145,8 @@ impl Leaves {
         let mut first = vec![0; self.outputs() * stride];
         let mut tables = vec![0; self.entries() * stride];
         let mut rest = &mut tables[..];
-        for Span { positions, outputs } in self.tables() {
-            let entries = (1 << positions.len()) - 1;
+        for span in self.tables() {
+            let (entries, Span { positions, outputs }) = (span.entries(), span);
             let (table, others) = rest.split_at_mut(entries * outputs.len() * stride);
             rest = others;
             for i in 0..stride {

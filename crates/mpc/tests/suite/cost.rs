@@ -218,6 +218,9 @@ pub fn declared_is_measured(protocol: &str) {
     for &n in sizes {
         check(protocol, &operations(n), n % 192 == 0, false);
     }
+    if protocol == "additive_2_ot" {
+        check(protocol, &[Operation::InRange { n: 63 }], true, true);
+    }
     if !is_slow {
         // Together with the AND of all, a whole number of words.
         check(protocol, &[Operation::InRange { n: 191 }], true, true);

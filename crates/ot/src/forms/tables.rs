@@ -7,11 +7,12 @@
 //!
 //! **Simulation.** The receiver lacks H(T ⊕ (r ⊕ j)(x)·δ) for j ≠ r. A nonzero polynomial of degree
 //! less than 128 is invertible in the field. So every entry is hashed under an offset that is as
-//! unpredictable as δ, and as different entries have different offsets, no two share an input of
-//! the permutation. In the ideal-cipher model, entries look independent and uniform unless one of
-//! an adversary's queries meets one of these inputs, which has the probability that it has for two
-//! entries, times the number of entries ([`hash`](crate::hash)). XORing pads of the single
-//! transfers instead would not do: entries 00, 01, 10 and 11 would XOR to zero.
+//! unpredictable as δ, of which 127 bits are random. Entries of one table have different offsets,
+//! so no two of them share an input of the permutation. In the ideal-cipher model, entries look
+//! independent and uniform unless one of an adversary's queries meets one of these inputs, or
+//! inputs of two tables under one key meet ([`hash`](crate::hash)). With 2^m entries instead of
+//! two, the former is 2^(m−1) times and the latter 4^(m−1) times as likely. XORing pads of the
+//! single transfers instead would not do: entries 00, 01, 10 and 11 would XOR to zero.
 //!
 //! All n tables of a call take m·n transfers: first those of all lowest bits. The hash of table i
 //! has the number of its first transfer, which no other hash has.
@@ -23,6 +24,7 @@ use crate::hash::{Family, Hash, SEGMENT};
 use kernels::planes;
 use rayon::prelude::*;
 use std::ops::Range;
+use zeroize::Zeroizing;
 
 /// Multiplies by x in GF(2^128), modulo x^128 + x^7 + x^2 + x + 1.
 fn times_x(row: u128) -> u128 {
@@ -91,14 +93,14 @@ impl Offered {
     #[must_use]
     pub fn tables(self, digits: usize, columns: usize) -> Vec<u64> {
         let n = tables_of(self.len(), digits, columns);
-        let mut offsets = vec![0; 1 << digits];
+        let mut offsets = Zeroizing::new(vec![0; 1 << digits]);
         let next = next_power(&self.family);
-        let mut power = *self.delta;
+        let mut power = self.delta.clone();
         for l in 0..digits {
             for entry in 0..1 << l {
-                offsets[1 << l | entry] = offsets[entry] ^ power;
+                offsets[1 << l | entry] = offsets[entry] ^ *power;
             }
-            power = next(power);
+            *power = next(*power);
         }
         let mut tables = vec![0; (columns << digits) * n / 64];
         segments(&mut tables, n)
@@ -111,7 +113,7 @@ impl Offered {
                 let rows = &mut rows[..range.len()];
                 combined(&self.rows, range, n, next, rows);
                 let mut entry = vec![0; columns * rows.len() / 64];
-                for (planes, offset) in planes.chunks_mut(columns).zip(&offsets) {
+                for (planes, offset) in planes.chunks_mut(columns).zip(&*offsets) {
                     low_planes(&hash, rows, *offset, &mut entry);
                     let words = entry.chunks_exact(rows.len() / 64);
                     for (plane, words) in planes.iter_mut().zip(words) {

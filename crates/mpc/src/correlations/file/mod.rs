@@ -99,6 +99,11 @@ impl Stored {
             );
             unfit(&place.path, &reason)
         })?;
+        if !comparisons.serve(channel.parties()) {
+            let reason = "its records are of a program of two parties; make new correlations with \
+                          `tacit correlations make`";
+            return Err(unfit(&place.path, reason));
+        }
         Ok(Self {
             channel,
             reader,

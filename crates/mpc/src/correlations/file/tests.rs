@@ -236,19 +236,27 @@ fn a_count_beyond_the_file_is_its_owners_fault() {
 fn records_of_another_version_are_refused() {
     let files = Files::new();
     let place = files.place(0);
-    fs::remove_file(&place.path).unwrap();
-    let mut header = header(0, 1);
-    header.content += 3;
-    let mut writer = Writer::create(&place.path, place.secret.as_bytes(), &header).unwrap();
-    writer.end_run().unwrap();
-    writer.finish().unwrap();
-    let mesh = net::in_process::mesh(PARTIES, Duration::from_secs(20)).remove(0);
-    let error = Stored::new(mesh.channel(1), &place).map(drop).unwrap_err();
-    let text = error.to_string();
-    assert!(
-        text.contains("its records are of version 4, but this release reads 1 to 3"),
-        "{text}"
-    );
+    let refused = |content: u32| {
+        let mut header = header(0, 1);
+        header.content = content;
+        drop(fs::remove_file(&place.path));
+        let mut writer = Writer::create(&place.path, place.secret.as_bytes(), &header).unwrap();
+        writer.end_run().unwrap();
+        writer.finish().unwrap();
+        let mesh = net::in_process::mesh(PARTIES, Duration::from_secs(20)).remove(0);
+        let error = Stored::new(mesh.channel(1), &place).map(drop).unwrap_err();
+        error.to_string()
+    };
+    for (content, expected) in [
+        (
+            4,
+            "its records are of version 4, but this release reads 1 to 3",
+        ),
+        (3, "its records are of a program of two parties"),
+    ] {
+        let text = refused(content);
+        assert!(text.contains(expected), "{text}");
+    }
 }
 
 #[test]

@@ -231,7 +231,13 @@ impl Transfer {
     pub(super) fn multiply_each(&mut self, a: &[u64], b: &[u64]) -> Result<Vec<u64>> {
         let mut share: Vec<u64> = a.iter().zip(b).map(|(a, b)| a.wrapping_mul(*b)).collect();
         let everyone: Vec<usize> = self.peers().collect();
-        self.cross_products(&everyone, &everyone, a, b, &mut share)?;
+        let encrypted = self.encrypted_elements(a.len());
+        let (first, rest) = share.split_at_mut(encrypted);
+        if encrypted > 0 {
+            self.cross_elements(&[&a[..encrypted], &b[..encrypted]], first)?;
+        }
+        let (a, b) = (&a[encrypted..], &b[encrypted..]);
+        self.cross_products(&everyone, &everyone, a, b, rest)?;
         Ok(share)
     }
 
@@ -242,7 +248,13 @@ impl Transfer {
         let mut cross = vec![0; a.len()];
         let choosers: Vec<usize> = (me + 1..self.channel.parties()).collect();
         let senders: Vec<usize> = (0..me).collect();
-        self.cross_products(&senders, &choosers, a, a, &mut cross)?;
+        let encrypted = self.encrypted_elements(a.len());
+        let (first, rest) = cross.split_at_mut(encrypted);
+        if encrypted > 0 {
+            self.cross_elements(&[&a[..encrypted]], first)?;
+        }
+        let others = &a[encrypted..];
+        self.cross_products(&senders, &choosers, others, others, rest)?;
         cross
             .iter_mut()
             .zip(a)

@@ -1,7 +1,7 @@
 //! Correlations by oblivious transfer between every two parties, without any third party.
 //!
-//! **Computes** what [`super::kind`] defines. Every party draws its shares of uniform columns
-//! locally. A product of shared values is the sum of what each party computes alone and of a cross
+//! **Computes** what [`super::kind`] defines. Among three parties and more, every party draws its
+//! shares of uniform columns locally. A product of shared values is the sum of what each party computes alone and of a cross
 //! term for every ordered pair of parties. Cross terms come from correlated transfers (Gilboa
 //! 1999), in which one party's bits are the choices and the other's values are the correlation.
 //! Cross terms of matrix products come from encryption, if the session has it and it costs less
@@ -11,14 +11,19 @@
 //! its two parties ([`ot`]), and messages between a pair depend on that pair's values alone.
 //!
 //! **Transfers** are silent once a direction has made enough of them ([`ot`]). An extension then
-//! sends one bit for each transfer instead of 32.
+//! sends one bit for each transfer instead of 32, or nothing if its choices may be random.
+//!
+//! **Two parties** make most correlations from random choices (module `pairs`), and products of
+//! words by encryption, if the session has it and they are many (module `elements`).
 //!
 //! **Costs** per correlation and ordered pair, in transfers: bit triples 1, whatever their number
 //! of right factors; products of words 64; ring bits 1/2 on average; masks of a comparison of width
-//! 64 about 80.
+//! 64 about 80. Two parties' tables for a comparison of width 64 take 63 transfers, and those for
+//! both directions serve two comparisons.
 
 mod bits;
 mod cross;
+mod elements;
 mod encrypted;
 mod pairs;
 mod plan;
@@ -32,6 +37,7 @@ use super::{Comparisons, Source};
 use crate::leaves::Leaves;
 use crate::{Error, Name, Result, residues};
 use bits::weighted;
+use elements::ElementKeys;
 use encrypted::Keys;
 use kernels::stream::{Stream, random_key};
 use net::{Channel, Reading};
@@ -53,6 +59,8 @@ pub(crate) struct Transfer {
     sent: VecDeque<(Name, usize)>,
     /// Keys for matrix products by encryption, if the session has it.
     keys: Option<Keys>,
+    /// Keys for products of elements, once two parties with encryption have exchanged them.
+    elements: Option<ElementKeys>,
 }
 
 /// Step in which a pair of parties sets up its transfers.
@@ -101,6 +109,7 @@ impl Transfer {
             kept: HashMap::new(),
             sent: VecDeque::new(),
             keys: None,
+            elements: None,
         })
     }
 
@@ -127,6 +136,9 @@ impl Transfer {
     }
 
     fn batch(&mut self, kind: Kind, n: usize) -> Result<Vec<Vec<u64>>> {
+        if kind.is_cross() && self.channel.parties() != 2 {
+            return Err(Error::misuse(format!("{kind} are for two parties")));
+        }
         match kind {
             Kind::Triples => {
                 let (a, b) = (self.uniform(n), self.uniform(n));

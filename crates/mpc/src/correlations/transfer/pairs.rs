@@ -8,8 +8,12 @@
 use super::{Transfer, or_accuse};
 use crate::Result;
 use crate::correlations::kind::as_words;
-use crate::leaves::Leaves;
+use crate::leaves::{Leaves, Span};
 use kernels::planes::words_of;
+
+/// Tables of which the transfers are made at once. Fewer would leave gaps between the numbers of
+/// transfers, and more would not stay in a cache.
+const TOGETHER: usize = 1 << 14;
 
 impl Transfer {
     /// Returns the other party.
@@ -66,28 +70,57 @@ impl Transfer {
     /// its entry 0, which is XORed into all others.
     pub(super) fn look_ups(&mut self, leaves: &Leaves, n: usize) -> Result<Vec<Vec<u64>>> {
         let stride = words_of(n);
-        let mut digits = Vec::with_capacity(leaves.positions() * stride);
-        let mut tables = Vec::with_capacity(leaves.entries() * stride);
+        let [mut digits, mut tables] =
+            [leaves.positions(), leaves.entries()].map(|planes| vec![0; planes * stride]);
         let [mut own, mut others] = [(); 2].map(|()| vec![0; leaves.outputs() * stride]);
-        let spans = leaves.outputs_of_spans();
-        let place = |planes: &[u64], places: &[usize], out: &mut [u64]| {
-            for (plane, at) in planes.chunks_exact(stride).zip(places) {
-                out[at * stride..][..stride].copy_from_slice(plane);
+        let spans: Vec<Span> = leaves.tables().collect();
+        let shape = |span: &Span| (span.positions.len(), span.outputs.len());
+        let together = (TOGETHER / n).max(1);
+        // Spans of one shape, so few that their transfers stay in the cache.
+        let groups = spans.chunk_by(|one, other| shape(one) == shape(other));
+        let groups: Vec<&[Span]> = groups.flat_map(|group| group.chunks(together)).collect();
+        for group in &groups {
+            let ((length, columns), count) = (shape(&group[0]), group.len());
+            let chosen = self.choose_randomly(length * count * stride)?;
+            let plane = |at: usize, span: usize| (at * count + span) * stride;
+            for (at, span) in group.iter().enumerate() {
+                for (bit, position) in span.positions.clone().enumerate() {
+                    let choices = &chosen.choices()[plane(bit, at)..][..stride];
+                    digits[position * stride..][..stride].copy_from_slice(choices);
+                }
             }
-        };
-        for (positions, places) in &spans {
-            let chosen = self.choose_randomly(positions * stride)?;
-            digits.extend(chosen.choices());
-            let found = chosen.look_up(*positions, places.len());
-            place(&found, places, &mut own);
+            let found = chosen.look_up(length, columns);
+            for (at, span) in group.iter().enumerate() {
+                for (column, (_, place)) in span.outputs.iter().enumerate() {
+                    let bits = &found[plane(column, at)..][..stride];
+                    own[place * stride..][..stride].copy_from_slice(bits);
+                }
+            }
         }
-        for (positions, places) in &spans {
-            let offered = self.offer_randomly(positions * stride)?;
-            let all = offered.tables(*positions, places.len());
-            let (first, entries) = all.split_at(places.len() * stride);
-            place(first, places, &mut others);
-            for entry in entries.chunks_exact(first.len()) {
-                tables.extend(entry.iter().zip(first).map(|(bits, first)| bits ^ first));
+        let mut rest = &mut tables[..];
+        for group in &groups {
+            let ((length, columns), count) = (shape(&group[0]), group.len());
+            let offered = self.offer_randomly(length * count * stride)?;
+            let all = offered.tables(length, columns);
+            for (at, span) in group.iter().enumerate() {
+                let bits = |entry: usize, column: usize| {
+                    &all[((entry * columns + column) * count + at) * stride..][..stride]
+                };
+                for (column, (_, place)) in span.outputs.iter().enumerate() {
+                    others[place * stride..][..stride].copy_from_slice(bits(0, column));
+                }
+                for entry in 1..=span.entries() {
+                    for column in 0..columns {
+                        let (plane, later) = rest.split_at_mut(stride);
+                        rest = later;
+                        let both = bits(entry, column).iter().zip(bits(0, column));
+                        let both = both.map(|(bits, first)| bits ^ first);
+                        plane
+                            .iter_mut()
+                            .zip(both)
+                            .for_each(|(plane, bits)| *plane = bits);
+                    }
+                }
             }
         }
         Ok([vec![digits, tables], self.by_chooser(own, others)].concat())
