@@ -67,6 +67,18 @@ impl Family {
         Self::new(all, additive::coalitions::<2>())
     }
 
+    fn by_tables() -> Self {
+        let all = [additive::tables::experiments(), Vec::new()];
+        Self::new(all, additive::coalitions::<2>())
+    }
+
+    fn by_longer_tables() -> Self {
+        Self {
+            experiments: additive::tables::longer(),
+            coalitions: additive::coalitions::<2>(),
+        }
+    }
+
     /// Some masks that two parties know are needed against one of them.
     fn three() -> Self {
         let all = [additive::experiments::<3>(), additive::chains::<3>()];
@@ -193,6 +205,62 @@ const HARMLESS_AMONG_TWO: [&str; 3] = [
     "sign of 3 bits of 4: Reused { coin: 6, of: 3 }",
 ];
 
+/// Mutations without effect. The propagate bits of one position differ between its two entries,
+/// whatever the writer has. So the entry that travels tells nothing, and the reader may know its
+/// mask, and the writer's share of what is found there. Then the digit is as good a mask of the
+/// reader's bit in the tree as any, and so is the mask of another entry for the writer's bit.
+///
+/// The first products of a conversion to bits have factors of which one party has a share of zero.
+/// This share needs no mask. A bit that is a factor of the first level and of the second is the same
+/// message twice under one mask.
+const HARMLESS_BY_TABLES: [&str; 31] = [
+    "sign with a tree, read by 0: Dropped(4)",
+    "sign with a tree, read by 0: Biased(4)",
+    "sign with a tree, read by 0: Dropped(7)",
+    "sign with a tree, read by 0: Biased(7)",
+    "sign with a tree, read by 0: Reused { coin: 7, of: 4 }",
+    "sign with a tree, read by 0: Reused { coin: 8, of: 1 }",
+    "sign with a tree, read by 0: Reused { coin: 9, of: 3 }",
+    "sign with a tree, read by 1: Dropped(4)",
+    "sign with a tree, read by 1: Biased(4)",
+    "sign with a tree, read by 1: Reused { coin: 8, of: 3 }",
+    "sign with a tree, read by 1: Reused { coin: 9, of: 1 }",
+    "to binary: Dropped(1)",
+    "to binary: Biased(1)",
+    "to binary: Dropped(2)",
+    "to binary: Biased(2)",
+    "to binary, 3 bits: Dropped(1)",
+    "to binary, 3 bits: Biased(1)",
+    "to binary, 3 bits: Dropped(3)",
+    "to binary, 3 bits: Biased(3)",
+    "to binary, 3 bits: Reused { coin: 3, of: 1 }",
+    "to binary, 3 bits: Dropped(4)",
+    "to binary, 3 bits: Biased(4)",
+    "to binary, 3 bits: Dropped(6)",
+    "to binary, 3 bits: Biased(6)",
+    "to binary, 3 bits: Reused { coin: 6, of: 4 }",
+    "to binary, 3 bits: Reused { coin: 10, of: 2 }",
+    "to binary, 3 bits: Reused { coin: 11, of: 7 }",
+    "to binary, 2 bits of 3: Dropped(1)",
+    "to binary, 2 bits of 3: Biased(1)",
+    "to binary, 2 bits of 3: Dropped(2)",
+    "to binary, 2 bits of 3: Biased(2)",
+];
+
+/// The entry of a propagate bit of one position, and the shares of factors that are zero.
+const MASKLESS_BY_TABLES: [&str; 10] = [
+    "sign with a tree, read by 0: message 4",
+    "sign with a tree, read by 1: message 4",
+    "to binary: message 1",
+    "to binary: message 2",
+    "to binary, 3 bits: message 2",
+    "to binary, 3 bits: message 3",
+    "to binary, 3 bits: message 4",
+    "to binary, 3 bits: message 5",
+    "to binary, 2 bits of 3: message 1",
+    "to binary, 2 bits of 3: message 2",
+];
+
 /// Party 1, which alone learns the result, knows these masks.
 const HARMLESS_AMONG_THREE: [&str; 4] = [
     "reveal to one: Dropped(0)",
@@ -227,6 +295,16 @@ fn every_mask_is_needed_among_two() {
 }
 
 #[test]
+fn every_mask_is_needed_by_tables() {
+    assert_eq!(survivors(&Family::by_tables()), HARMLESS_BY_TABLES);
+}
+
+#[test]
+fn every_mask_of_longer_tables_is_needed() {
+    assert_eq!(survivors(&Family::by_longer_tables()), NONE);
+}
+
+#[test]
 fn every_mask_is_needed_among_three() {
     assert_eq!(survivors(&Family::three()), HARMLESS_AMONG_THREE);
 }
@@ -239,6 +317,8 @@ fn every_message_is_masked() {
     );
     assert_eq!(maskless(&Family::proven()), NONE);
     assert_eq!(maskless(&Family::two()), NONE);
+    assert_eq!(maskless(&Family::by_tables()), MASKLESS_BY_TABLES);
+    assert_eq!(maskless(&Family::by_longer_tables()), NONE);
     assert_eq!(maskless(&Family::three()), NONE);
 }
 

@@ -11,6 +11,7 @@ use crate::model::{Holders, Shared, Slot, Value, World, holders};
 mod chains;
 mod guarded;
 mod sums;
+pub mod tables;
 
 pub use chains::chains;
 

@@ -5,7 +5,8 @@
 //! each element, one party is corrected, and gets the missing value instead.
 
 use super::leaves::Leaves;
-use super::{Extent, Key, Shared, Slot, Value, World, holders};
+use super::tables::tables;
+use super::{Extent, Key, Range, Shared, Slot, Value, World, holders};
 
 /// One element's share of each plane of a column.
 pub type Planes<const N: usize> = Vec<Shared<N>>;
@@ -20,12 +21,16 @@ fn free_bit<const N: usize>(w: &mut World, at: usize) -> Shared<N> {
 }
 
 fn planes<const N: usize>(w: &mut World, slots: &[Slot], width: u32) -> Planes<N> {
-    let extent = extent(slots);
-    let ranges: [_; N] = std::array::from_fn(|party| w.range(Key::Dealer(party), extent));
+    let ranges: [Range; N] = ranges(w, extent(slots));
     slots
         .iter()
         .map(|slot| ranges.map(|range| w.coin(range, *slot, width)))
         .collect()
+}
+
+/// Takes every party's range of a column.
+fn ranges<const N: usize>(w: &mut World, extent: Extent) -> [Range; N] {
+    std::array::from_fn(|party| w.range(Key::Dealer(party), extent))
 }
 
 fn extent(slots: &[Slot]) -> Extent {
@@ -39,28 +44,39 @@ fn extent(slots: &[Slot]) -> Extent {
 
 /// Draws a derived column that shares these values of an element.
 fn derived<const N: usize>(w: &mut World, values: &[Value], slot: fn(usize) -> Slot) -> Planes<N> {
-    let corrected = w.corrected(N, 0, 1);
-    shared(w, values, slot, |_, _| corrected)
+    shared(w, values, slot, |w, extent, _| w.corrected(N, extent, 0, 1))
 }
 
 /// Draws a derived column of one bit that shares these values of several elements. Those of one
 /// value lie side by side.
 fn derived_bits<const N: usize>(w: &mut World, values: &[Value]) -> Planes<N> {
     let count = values.len();
-    shared(w, values, Slot::plane, |w, at| w.corrected(N, at, count))
+    shared(w, values, Slot::plane, |w, extent, at| {
+        w.corrected(N, extent, at, count)
+    })
 }
 
 fn shared<const N: usize>(
     w: &mut World,
     values: &[Value],
     slot: fn(usize) -> Slot,
-    corrected: impl Fn(&World, usize) -> usize,
+    corrected: impl Fn(&World, Extent, usize) -> usize,
 ) -> Planes<N> {
     let slots: Vec<Slot> = (0..values.len()).map(slot).collect();
-    let extent = extent(&slots);
-    let ranges: [_; N] = std::array::from_fn(|party| w.range(Key::Dealer(party), extent));
+    let ranges = ranges(w, extent(&slots));
+    shared_from(w, ranges, values, &slots, corrected)
+}
+
+/// Derives shares of these values from ranges of a column.
+fn shared_from<const N: usize>(
+    w: &mut World,
+    ranges: [Range; N],
+    values: &[Value],
+    slots: &[Slot],
+    corrected: impl Fn(&World, Extent, usize) -> usize,
+) -> Planes<N> {
     let share = |(at, value): (usize, &Value)| {
-        let corrected = corrected(w, at);
+        let corrected = corrected(w, ranges[0].extent, at);
         let mut missing = *value;
         let mut shares = [missing; N];
         for party in (0..N).filter(|party| *party != corrected) {
@@ -187,4 +203,74 @@ pub fn guarded_selection<const N: usize>(
         selection,
         [upper, word(w, c * (c + Value::public(1, reach)))],
     )
+}
+
+/// The part of a look-up in which one party reads: its random digits, random tables of the other,
+/// and shares of what the digits find in the tables.
+pub struct LookUp {
+    /// A bit for each position.
+    pub digits: Vec<Value>,
+    /// Tables without entry 0, as [`tables`] lays them out.
+    pub entries: Vec<Value>,
+    /// In the order of the spans' bits.
+    pub found: Planes<2>,
+}
+
+/// Takes the columns of a look-up, in which both parties read. Draws the part of one of them: the
+/// other part is for an element of the other half, and independent.
+pub fn look_up(w: &mut World, leaves: &Leaves, reader: usize) -> LookUp {
+    let tables = tables(leaves);
+    let positions = tables.last().map_or(0, |table| table.positions.end);
+    let entries = tables.last().map_or(0, |table| table.end());
+    let outputs = tables.iter().map(|table| table.outputs.len()).sum();
+    let half = |planes| Extent::Half { planes };
+    let [of_digits, of_tables, first, second] = [positions, entries, outputs, outputs]
+        .map(|planes| -> [Range; 2] { ranges(w, half(planes)) });
+    let mut draw = |range: Range, planes: usize| -> Vec<Value> {
+        let coin = |at| w.coin(range, Slot::plane(at), 1);
+        (0..planes).map(coin).collect()
+    };
+    let digits = draw(of_digits[reader], positions);
+    let entries = draw(of_tables[1 - reader], entries);
+    let mut values = vec![Value::public(0, 1); outputs];
+    for table in &tables {
+        for (column, (_, place)) in table.outputs.iter().enumerate() {
+            values[*place] = table.find(&digits, &entries, column);
+        }
+    }
+    let slots: Vec<Slot> = (0..outputs).map(Slot::plane).collect();
+    let found = shared_from(
+        w,
+        [first, second][reader],
+        &values,
+        &slots,
+        |w, extent, _| w.corrected(2, extent, 0, 1),
+    );
+    LookUp {
+        digits,
+        entries,
+        found,
+    }
+}
+
+/// A bit and a word of each of two parties, and shares of the bit of party 0, and of party 1, times
+/// the other's word.
+pub struct CrossSelection {
+    pub bits: Shared<2>,
+    pub words: Shared<2>,
+    pub chosen: [Shared<2>; 2],
+}
+
+pub fn cross_selection(w: &mut World) -> CrossSelection {
+    let bits: Shared<2> = free_bit(w, 0);
+    let words: Shared<2> = free(w, w.word);
+    let chosen = [0, 1].map(|party| {
+        let product = bits[party].widen(w.word) * words[1 - party];
+        word(w, product)
+    });
+    CrossSelection {
+        bits,
+        words,
+        chosen,
+    }
 }

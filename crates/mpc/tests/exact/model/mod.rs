@@ -7,6 +7,7 @@ pub mod correlations;
 pub mod leaves;
 pub mod proven;
 pub mod replicated;
+pub mod tables;
 pub mod tree;
 pub mod value;
 mod world;

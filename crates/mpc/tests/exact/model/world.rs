@@ -37,6 +37,9 @@ pub enum Extent {
     Runs,
     /// A column of a correlation: of words, or of the given number of planes.
     Column { planes: usize },
+    /// A column of planes of a correlation that has as many elements as the longer half of the
+    /// operation's elements ([`Tape::half`]).
+    Half { planes: usize },
 }
 
 /// A range of a stream, which is taken once.
@@ -82,9 +85,15 @@ pub trait Tape {
     /// Continues with this element of the step.
     fn element(&mut self, _at: usize) {}
 
+    /// Returns which half of the elements of an operation between two parties this element is in:
+    /// that of party 0 or that of party 1.
+    fn half(&self) -> usize {
+        0
+    }
+
     /// Returns the party that a dealer corrects, for element `at` of the `of` elements of a column
     /// that belong to one element of an operation.
-    fn corrected(&self, _parties: usize, _at: usize, _of: usize) -> usize {
+    fn corrected(&self, _parties: usize, _: Extent, _at: usize, _of: usize) -> usize {
         0
     }
 }
@@ -162,9 +171,14 @@ impl<'t> World<'t> {
         Value::public(bits, self.word)
     }
 
+    /// Calls [`Tape::half`].
+    pub fn half(&self) -> usize {
+        self.tape.half()
+    }
+
     /// Calls [`Tape::corrected`].
-    pub fn corrected(&self, parties: usize, at: usize, of: usize) -> usize {
-        let by_tape = || self.tape.corrected(parties, at, of);
+    pub fn corrected(&self, parties: usize, extent: Extent, at: usize, of: usize) -> usize {
+        let by_tape = || self.tape.corrected(parties, extent, at, of);
         self.corrected.unwrap_or_else(by_tape)
     }
 

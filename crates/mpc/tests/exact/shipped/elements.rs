@@ -155,7 +155,9 @@ fn put(parts: &mut Parts, key: [usize; 3], element: usize, value: Value) {
 fn add(frames: &mut Frames, parts: &Parts) {
     for ([from, to, _], elements) in parts {
         let frames = frames.entry([*from, *to]).or_default();
-        frames.push(travelling(elements));
+        // Elements of the other half may be in no frame of this number and sender.
+        let elements = elements.iter().filter(|part| !part.is_empty());
+        frames.push(travelling(&elements.collect::<Vec<_>>()));
     }
 }
 
@@ -168,7 +170,7 @@ fn sorted(mut frames: Frames) -> Frames {
 
 /// Assembles a frame of all elements: words one after another, fewer bits packed, and planes of
 /// bits without gaps.
-fn travelling(elements: &[Payload]) -> Vec<u64> {
+fn travelling(elements: &[&Payload]) -> Vec<u64> {
     let mut frame = Vec::new();
     let mut bits = Vec::new();
     for at in 0..elements[0].len() {

@@ -6,6 +6,7 @@ mod looks;
 mod operations;
 mod parties;
 mod streams;
+mod tables;
 
 use elements::Elements;
 use operations::{Model, OPERATIONS, Operation};

@@ -439,6 +439,18 @@ pub fn rectified_by_all_bits() -> (&'static str, Operation, Model<2>) {
     )
 }
 
+/// Rectified products by 20 bits, and by the upper 5 of 20.
+pub fn products_rectified_without_guard() -> [(&'static str, Operation); 2] {
+    [
+        ("rectified product", |p, mine| {
+            rectified_product(p, mine, Compared::proved(20))
+        }),
+        ("rectified product of 20 bits without 15", |p, mine| {
+            rectified_product(p, mine, Compared::proved(20).dropping(15)?)
+        }),
+    ]
+}
+
 fn between_two(
     w: &mut World,
     on: &Operands<2>,

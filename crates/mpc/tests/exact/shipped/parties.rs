@@ -151,6 +151,19 @@ fn by_roles<const N: usize>(
 }
 
 pub fn additive<const N: usize>(operation: Operation, elements: &Elements<N>) -> Ran<N> {
+    by_shares(operation, elements, |_| {})
+}
+
+/// Runs two parties that compare by tables. A dealer makes the correlations.
+pub fn by_tables(operation: Operation, elements: &Elements<2>) -> Ran<2> {
+    by_shares(operation, elements, Additive::compare_by_tables)
+}
+
+fn by_shares<const N: usize>(
+    operation: Operation,
+    elements: &Elements<N>,
+    prepare: fn(&mut Additive),
+) -> Ran<N> {
     let results = run_opened(
         N,
         Some(&|mesh| {
@@ -164,6 +177,7 @@ pub fn additive<const N: usize>(operation: Operation, elements: &Elements<N>) ->
             mpc::open_exactly(mesh, |_, to| *to = stream(Key::Dealer(me)))
         },
         |p: &mut Additive| {
+            prepare(p);
             let me = p.party();
             let mut taken_of = Vec::new();
             for (peer, to) in p.streams().iter_mut().enumerate() {

@@ -81,6 +81,20 @@ impl<'r> Element<'r> {
         }
     }
 
+    /// Returns the elements of the longer of two halves. Each begins with a word of bits.
+    fn longer_half(&self) -> usize {
+        self.n.div_ceil(2).next_multiple_of(64).min(self.n)
+    }
+
+    /// Returns the number of elements that share a range, and the place of this one.
+    fn place(&self, extent: Extent) -> (usize, usize) {
+        match extent {
+            Extent::Runs => (self.of_run, self.at_run),
+            Extent::Half { .. } => (self.longer_half(), self.at % self.longer_half()),
+            Extent::Whole | Extent::Column { .. } => (self.n, self.at),
+        }
+    }
+
     /// Returns the parties' key for the model's roles: in run c, party c has role 0.
     fn of_parties(&self, key: Key) -> Key {
         match key {
@@ -99,12 +113,9 @@ impl Tape for Element<'_> {
         match extent {
             Extent::Whole => index,
             Extent::Runs => index + self.run,
-            Extent::Column { planes } => {
-                let words = if planes == 0 {
-                    self.n
-                } else {
-                    planes * words_of(self.n)
-                };
+            Extent::Column { planes } | Extent::Half { planes } => {
+                let (n, _) = self.place(extent);
+                let words = if planes == 0 { n } else { planes * words_of(n) };
                 self.ranges.column(key, index, words, self.dealt);
                 index
             }
@@ -113,10 +124,7 @@ impl Tape for Element<'_> {
 
     fn draw(&mut self, range: Range, slot: Slot, _: u32) -> u64 {
         let words = &self.ranges.taken[&self.of_parties(range.key)][range.index];
-        let (n, at) = match range.extent {
-            Extent::Runs => (self.of_run, self.at_run),
-            _ => (self.n, self.at),
-        };
+        let (n, at) = self.place(range.extent);
         // Fields begin at even words.
         match slot {
             Slot::Word { field, shift } => words[field * n.next_multiple_of(2) + at] >> shift,
@@ -139,10 +147,15 @@ impl Tape for Element<'_> {
         (self.at, self.at_run) = (at, at);
     }
 
+    fn half(&self) -> usize {
+        self.at / self.longer_half()
+    }
+
     /// Elements follow one another, with those of one value side by side. They are cut at whole
     /// words of bits.
-    fn corrected(&self, parties: usize, at: usize, of: usize) -> usize {
-        let (word, words) = ((at * self.n + self.at) / 64, of * self.n / 64);
+    fn corrected(&self, parties: usize, extent: Extent, at: usize, of: usize) -> usize {
+        let (n, place) = self.place(extent);
+        let (word, words) = ((at * n + place) / 64, of * n / 64);
         let is_before = |party: &usize| words * (party + 1) / parties <= word;
         (0..parties).take_while(is_before).count()
     }
