@@ -38,7 +38,7 @@ INSIDE = {
         ["residues"],
         ["sample", "wire"],
         ["keys"],
-        ["encryption"],
+        ["encryption", "slots"],
         ["answers"],
     ],
     "net": [

@@ -7,8 +7,11 @@
 //!
 //! **Additive to binary:** with [r] and the shared bits of r, the parties open c = x − r. A
 //! parallel-prefix adder of the public c and the shared bits of r gives the bits of x. Its first
-//! level is local because c is public: 1 + ⌈log2(w − 1)⌉ rounds. Two parties without a dealer add x0
-//! and x1 instead. The first level is the AND of what each of them knows: as many rounds.
+//! level is local because c is public: 1 + ⌈log2(w − 1)⌉ rounds.
+//!
+//! **Two parties without a dealer** add x0 and x1 instead. The first level is the AND of what each
+//! of them knows: as many rounds. The lowest bit of x is not shared afresh: each party's share is
+//! the lowest bit of its own share of x.
 //!
 //! **Simulation.** d, e and c are masked by a, b and r.
 

@@ -18,15 +18,17 @@
 //! **Deviations from the papers.** Comparisons take their first two levels from correlated
 //! monomials ([`sign`]): 5 rounds at width 64, where a tree over single bits has 7. Two parties
 //! without a dealer take them from tables of each other ([`tables`]), and select without opening
-//! ([`selection`]). Two parties truncate by opening one bit each ([`truncation`]). Operands that the caller names are
-//! masked and opened once. Every further product with them costs only the other operand
-//! ([`products`]).
+//! ([`selection`]). Two parties truncate by opening one bit each ([`truncation`]). Operands that
+//! the caller names are masked and opened once. Every further product with them costs only the
+//! other operand ([`products`]).
 //!
 //! **Symbols.** [x]: x is secret-shared. Opening: every party sends its share to every other party.
 //!
 //! **Simulation.** Every opened value is x − a (or x ⊕ a) for a mask a from the source. The mask is
 //! uniform to any n − 1 parties and is used for that value alone. So the opened value is uniform,
 //! and the honest parties' shares of it are uniform, subject to their sum with the other shares.
+//! Two parties also send what is not opened: a number or a table of one of them, under a mask that
+//! only this party knows ([`tables`], [`selection`], [`truncation`]).
 //! Revealed results are masked by a fresh sharing of zero, derived from keys that every two parties
 //! share. So the honest parties' shares say nothing beyond their sum.
 

@@ -8,7 +8,7 @@
 //! guarded comparisons compare 64 bits.
 //!
 //! **In parallel with the truncation** of z = Σ map(x, y) + addend·2^f between two parties, the
-//! sign begins at once: its opened word travels with the truncation's opened bit. If w + f ≤ 64,
+//! sign begins at once: its first message travels with the truncation's opened bit. If w + f ≤ 64,
 //! each party shifts its share z_i locally. Then (z_0 ≫ f) + (z_1 ≫ f) mod 2^(64−f) is ⌊z / 2^f⌋ or
 //! one less, because the carry of the dropped bits is left out. So negative numbers are found
 //! negative. Of the others, only those in [0, 2^f) may be found negative as well. Such a number

@@ -1,11 +1,14 @@
 //! The first levels of a comparison between two parties, by tables ([`crate::leaves`]).
 //!
 //! Without a dealer, each party knows its share as a number: x = x0 + x1. So no mask is opened. In
-//! one half of the numbers, party 0 is the reader and party 1 the writer; in the other half they
-//! are the other way round, so that both send as much.
+//! the first half of the numbers, party 0 is the reader and party 1 the writer. In the second half,
+//! party 1 reads. So both send as much, up to the rounding of halves to words of 64 numbers.
 //!
 //! **Rounds and bits:** 2 rounds. A number takes a bit for each position from the reader, and a bit
 //! for each entry of its tables from the writer.
+//!
+//! The propagate bits of a span of one position need no secrecy, as both entries differ by one. They
+//! travel like all others.
 //!
 //! **Simulation.** In the first round, the reader's digits are masked by random digits of its own.
 //! In the second, each entry is masked by that of a random table of the writer. Of this table, the

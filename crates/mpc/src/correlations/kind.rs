@@ -2,7 +2,8 @@
 //!
 //! A batch of n correlations is a list of *columns* that all parties share: words add up mod 2^64,
 //! planes XOR, and residues add up modulo the prime of checks. *Free* columns are uniform.
-//! *Derived* columns are functions of the free ones. A dealer needs to know no more than that, and
+//! *Derived* columns are functions of the free ones. In some kinds for two parties, each party has
+//! free columns of its own, which are not shared. A dealer needs to know no more than that, and
 //! every other source must produce the same.
 
 use crate::blocks;
