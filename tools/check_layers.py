@@ -46,6 +46,7 @@ INSIDE = {
             "agreement",
             "buffer_pool",
             "bytes",
+            "network",
             "error",
             "interruption",
             "meter",

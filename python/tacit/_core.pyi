@@ -77,6 +77,8 @@ class Session:
         timeout: float,
         threads: int | None = None,
         source: str | None = None,
+        network: tuple[float, float] | None = None,
+        zeros: bool = False,
     ) -> list[Session]: ...
     @staticmethod
     def rehearsed(
@@ -105,6 +107,7 @@ class Session:
         threads: int | None = None,
         source: str | None = None,
         servers: bool = False,
+        network: tuple[float, float] | None = None,
     ) -> Session: ...
     @property
     def party(self) -> int: ...
@@ -317,6 +320,7 @@ def deal_local(
     key: str,
     timeout: float,
     threads: int | None = None,
+    network: tuple[float, float] | None = None,
 ) -> None: ...
 def generate_certificate(party: int, days: int = 365) -> tuple[str, str]: ...
 def write_certificates(names: Sequence[str], directory: str) -> None: ...

@@ -73,13 +73,6 @@ def consumes(protocol: str) -> bool:
     return protocol in PROTOCOLS and PROTOCOLS[protocol].consumes
 
 
-def rehearsed(protocol: str, source: str | None) -> str | None:
-    """Returns the source for a rehearsal: the given one, or the fastest.
-
-    Online traffic is the same with every source."""
-    return source or QUICKEST if consumes(protocol) else source
-
-
 def has_dealer(source: str | None) -> bool:
     """Whether a dealer belongs to sessions with that source."""
     return source in SOURCES and SOURCES[source].has_dealer

@@ -290,7 +290,7 @@ def test_a_party_that_dies_is_named_at_once() -> None:
             classified(STREAMS)
 
     with pytest.raises(PeerError, match="party 2"):
-        tacit.launch(run, transport="tcp", timeout=30, delay=0.005)
+        tacit.launch(run, transport="tcp", timeout=30, network="10,10000")
 
 
 @pytest.mark.parametrize("streams", [1, STREAMS])
@@ -306,4 +306,4 @@ def test_a_signal_ends_streams(streams: int) -> None:
             classified(streams)
 
     with pytest.raises(RuntimeError, match="party 1: it rang"):
-        tacit.launch(run, transport="tcp", timeout=30, delay=0.02)
+        tacit.launch(run, transport="tcp", timeout=30, network="40,10000")

@@ -34,6 +34,7 @@ pub mod interruption;
 mod kinds;
 mod mesh;
 mod meter;
+mod network;
 mod parameters;
 mod process;
 mod roster;
@@ -50,6 +51,7 @@ pub use error::{
 };
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};
+pub use network::Network;
 pub use process::Process;
 pub use roster::Members;
 pub use wording::{Voice, Words};

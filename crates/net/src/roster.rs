@@ -1,6 +1,7 @@
 //! Members at the ends of the links: the computing parties, and perhaps a dealer after them.
 
 use crate::error::{DEALER, Name};
+use crate::network::Network;
 use crate::wording::{Voice, Words};
 
 /// Kind of a session's members, without their number.
@@ -10,6 +11,8 @@ pub struct Members {
     pub dealer: bool,
     /// Words that texts use for the members.
     pub words: &'static Words,
+    /// Network that the links imitate, if any.
+    pub network: Option<Network>,
 }
 
 /// Parties in the default words; `true` makes the last member a dealer.
@@ -18,6 +21,7 @@ impl From<bool> for Members {
         Self {
             dealer,
             words: &Words::PARTIES,
+            network: None,
         }
     }
 }
@@ -28,6 +32,7 @@ pub(crate) struct Roster {
     pub members: usize,
     pub dealer: bool,
     pub words: &'static Words,
+    pub network: Option<Network>,
 }
 
 impl Roster {
@@ -43,11 +48,16 @@ impl Roster {
 
     /// Makes a roster of `members` members.
     pub fn new(members: usize, kind: Members) -> Self {
-        let Members { dealer, words } = kind;
+        let Members {
+            dealer,
+            words,
+            network,
+        } = kind;
         Self {
             members,
             dealer,
             words,
+            network,
         }
     }
 

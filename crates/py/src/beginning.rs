@@ -5,7 +5,7 @@ use crate::session::Session;
 use ::session::configured::{self, Choices};
 use ::session::local::{self, Local};
 use ::session::options::seconds;
-use ::session::{Options, use_threads};
+use ::session::{Network, Options, use_threads};
 use net::tcp::{self, Identity};
 use pyo3::prelude::*;
 use std::path::Path;
@@ -49,7 +49,11 @@ impl Listener {
 impl Session {
     /// Opens all parties of a session in this process, one for each thread of the caller.
     #[staticmethod]
-    #[pyo3(signature = (parties, protocol, timeout, threads=None, source=None))]
+    ///
+    /// With a network, a round trip in seconds and bytes a second, links are as slow as that. With
+    /// `zeros`, these replace what the source makes: results are right, and nothing is secret.
+    #[pyo3(signature = (parties, protocol, timeout, threads=None, source=None, network=None, zeros=false))]
+    #[expect(clippy::too_many_arguments, reason = "options, by name")]
     fn in_memory(
         py: Python<'_>,
         parties: usize,
@@ -57,11 +61,15 @@ impl Session {
         timeout: f64,
         threads: Option<usize>,
         source: Option<String>,
+        network: Option<(f64, f64)>,
+        zeros: bool,
     ) -> PyResult<Vec<Self>> {
         use_threads(threads).map_err(raise)?;
         let open = || {
             let options = Options::new(protocol, source, seconds(timeout)?)?;
-            local::in_memory(parties, &options.in_words(&PARTIES))
+            let mut options = options.in_words(&PARTIES).over(imitated(network)?);
+            options.settings.rehearsed = zeros;
+            local::in_memory(parties, &options)
         };
         let sessions = py.detach(open).map_err(raise)?;
         Ok(sessions.into_iter().map(Self::new).collect())
@@ -115,9 +123,10 @@ impl Session {
     }
 
     /// Opens one party of a session between processes of this machine, from the data that their
-    /// parent hands out. With `servers`, errors call the parties servers of a federation.
+    /// parent hands out. With `servers`, errors call the parties servers of a federation. With a
+    /// network, a round trip in seconds and bytes a second, this party's links are as slow as that.
     #[staticmethod]
-    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false))]
+    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false, network=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "what a party knows of the others"
@@ -134,6 +143,7 @@ impl Session {
         threads: Option<usize>,
         source: Option<String>,
         servers: bool,
+        network: Option<(f64, f64)>,
     ) -> PyResult<Self> {
         let (words, raise) = members(servers);
         use_threads(threads).map_err(raise)?;
@@ -145,7 +155,7 @@ impl Session {
         };
         let open = || {
             let options = Options::new(protocol, source, seconds(timeout)?)?;
-            local.connect(&options.in_words(words))
+            local.connect(&options.in_words(words).over(imitated(network)?))
         };
         py.detach(open).map(Self::new).map_err(raise)
     }
@@ -185,7 +195,11 @@ pub fn deal_connected(
 
 /// Deals correlations to processes of this machine until they have finished.
 #[pyfunction]
-#[pyo3(signature = (listener, addresses, certificates, key, timeout, threads=None))]
+#[pyo3(signature = (listener, addresses, certificates, key, timeout, threads=None, network=None))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what a dealer knows of the parties"
+)]
 pub fn deal_local(
     py: Python<'_>,
     listener: &Listener,
@@ -194,6 +208,7 @@ pub fn deal_local(
     key: String,
     timeout: f64,
     threads: Option<usize>,
+    network: Option<(f64, f64)>,
 ) -> PyResult<()> {
     use_threads(threads).map_err(raise)?;
     let local = Local {
@@ -202,6 +217,15 @@ pub fn deal_local(
         addresses,
         identity: Identity { certificates, key },
     };
-    py.detach(|| local.serve(&Options::of_dealer(seconds(timeout)?)?.in_words(&PARTIES)))
-        .map_err(raise)
+    let serve = || {
+        let options = Options::of_dealer(seconds(timeout)?)?.in_words(&PARTIES);
+        local.serve(&options.over(imitated(network)?))
+    };
+    py.detach(serve).map_err(raise)
+}
+
+/// Makes the network that links are to imitate.
+fn imitated(network: Option<(f64, f64)>) -> ::session::Result<Option<Network>> {
+    let made = network.map(|(round_trip, bandwidth)| ::session::network(round_trip, bandwidth));
+    made.transpose()
 }

@@ -92,7 +92,11 @@ pub fn examine(path: &Path, who: Who, most: Duration, words: &'static Words) -> 
             listener.as_ref(),
             member,
             &addresses,
-            Members { dealer, words },
+            Members {
+                dealer,
+                words,
+                network: None,
+            },
             &identity,
             &parameters,
             most,

@@ -23,8 +23,8 @@ mod streams;
 pub mod submissions;
 
 pub use mpc::{Error, Result};
-pub use net::{Fault, Voice, Words};
-pub use options::{Options, use_threads};
+pub use net::{Fault, Network, Voice, Words};
+pub use options::{Options, network, use_threads};
 pub use session::{Session, Transport};
 pub use streams::Stream;
 

@@ -2,7 +2,7 @@
 
 use mpc::{Error, Result, Settings};
 use net::config::Config;
-use net::{Members, Process, Words};
+use net::{Members, Network, Process, Words};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub struct Options {
     pub timeout: Duration,
     /// Words of texts for the members and for advice.
     pub words: &'static Words,
+    /// Network that the links imitate, if any.
+    pub network: Option<Network>,
 }
 
 impl Options {
@@ -44,6 +46,7 @@ impl Options {
             settings,
             timeout,
             words: &Words::PARTIES,
+            network: None,
         })
     }
 
@@ -53,11 +56,18 @@ impl Options {
         Self { words, ..self }
     }
 
+    /// Returns the options with links that imitate a network.
+    #[must_use]
+    pub fn over(self, network: Option<Network>) -> Self {
+        Self { network, ..self }
+    }
+
     /// Returns the kind of the session's members.
     pub(crate) fn members(&self) -> Result<Members> {
         Ok(Members {
             dealer: self.settings.has_dealer()?,
             words: self.words,
+            network: self.network,
         })
     }
 
@@ -93,6 +103,19 @@ pub fn seconds(timeout: f64) -> Result<Duration> {
         .ok()
         .filter(|timeout| !timeout.is_zero() && *timeout <= net::config::LONGEST_TIMEOUT)
         .ok_or_else(|| no_timeout(timeout))
+}
+
+/// Makes a network from a round trip in seconds and bytes a second.
+///
+/// # Errors
+/// `Misuse` unless they are one.
+pub fn network(round_trip: f64, bandwidth: f64) -> Result<Network> {
+    Network::new(round_trip, bandwidth).ok_or_else(|| {
+        Error::misuse(format!(
+            "a network has a round trip of at most a minute and a bandwidth of at least a byte a \
+             second, not {round_trip} s and {bandwidth} bytes a second"
+        ))
+    })
 }
 
 fn no_timeout(seconds: f64) -> Error {

@@ -28,8 +28,8 @@ class Case:
     costly_by_transfer: bool = False
     #: Whether it is measured only if it is named, because it takes long, or much memory.
     only_by_name: bool = False
-    #: Delay in seconds that is added to each message.
-    delay: float = 0.0
+    #: Network that links imitate unless another one is asked for, as ``tacit.launch`` takes it.
+    network: str | None = None
 
     def runs(self, source: str | None) -> tuple[int, int, int]:
         """Returns the number of runs to warm up, the number of measurements, and the number of runs

@@ -113,7 +113,7 @@ PROGRAMS: dict[str, Case] = {
     "products_1e4": _case(partial(_on_arrays, "products", 10_000)),
     "vector_products_1e4": _case(partial(_on_arrays, "vector_products", 10_000)),
     "products_100": _case(partial(_on_arrays, "products", 100)),
-    "products_100_10ms": Case(partial(_on_arrays, "products", 100), delay=0.01),
+    "products_100_10ms": Case(partial(_on_arrays, "products", 100), network="20,10000"),
     "to_bits_100": _case(partial(_on_arrays, "bits", 100)),
     "to_numbers_100": _case(partial(_on_arrays, "numbers", 100)),
     "net_784_128_10": _case(_network, 3),

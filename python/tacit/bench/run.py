@@ -67,12 +67,27 @@ def serves(name: str, setting: Setting) -> bool:
     return name not in FEDERATIONS or PROTOCOLS[setting.protocol].serves_federations
 
 
-def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
+def slows(name: str) -> bool:
+    """Returns whether a case can be measured with slow links."""
+    return name not in {**FEDERATIONS, **COMPILED, **CHECKED}
+
+
+def measure(
+    name: str, setting: Setting, threads: int | None = None, network: str | None = None
+) -> tuple[dict[str, Any], int]:
     """Returns the entry of a case in the report, and the peak memory of the largest party in bytes.
 
+    Args:
+        name: the case.
+        setting: the setting.
+        threads: the number of threads of each party; cores / parties if not given.
+        network: a network that links imitate, as ``tacit.launch`` takes it.
+
     Raises:
-        MisuseError: the case cannot be measured under this setting.
+        MisuseError: the case cannot be measured under this setting, or on such a network.
     """
+    if network is not None and not slows(name):
+        raise MisuseError(f"{name}: this case is measured on loopback only; leave out --network")
     if name in FEDERATIONS:
         if not serves(name, setting):
             raise MisuseError(f"{name}: {setting.protocol} sharing serves no federation")
@@ -89,6 +104,9 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         return checked.measure(name, setting, threads)
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
     warm_up, repetitions, runs_in_each = _case(name).runs(setting.source)
+    if network is not None:
+        # Waiting for a network takes most of the time, and no other process disturbs it.
+        warm_up, runs_in_each = min(warm_up, 1), 1
     results = tacit.launch(
         _party,
         name,
@@ -101,7 +119,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         transport="tcp",
         timeout=TIMEOUT_OF_TRANSFER if transfers_matrices(setting.source) else TIMEOUT,
         threads=threads,
-        delay=_case(name).delay,
+        network=network or _case(name).network,
     )
     # The parties run in step. The clock of the slowest one counts, and how long that one waited.
     slowest = [max(times) for times in zip(*(result["times"] for result in results), strict=True)]
@@ -133,8 +151,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
             [result["verification"] for result in results], repetitions * runs_in_each
         ),
     }
-    if _case(name).delay:
-        entry["seconds_of_delay"] = _case(name).delay
+    if network or _case(name).network:
+        entry["network"] = network or _case(name).network
     if name in PROGRAMS:
         entry["instructions"] = results[0]["instructions"]
     return entry, max(result["memory"] for result in results)

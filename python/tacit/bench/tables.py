@@ -8,6 +8,7 @@ from rich.table import Table
 
 from tacit.bench.rounds import ELEMENTS, OPERATIONS
 from tacit.bench.settings import Setting
+from tacit.parties.network import NETWORKS, Network
 
 CAPTION_OF_CORRELATIONS = (
     "{shared}. Wait: part of the median, for correlations. Offline: MB that one party sent or "
@@ -124,9 +125,16 @@ def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
 
 
 def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) -> Table:
-    """Table of all cases under one setting."""
+    """Table of all cases under one setting.
+
+    Cases that were also measured on slower networks have a column for each of these."""
+    networks = [name for name in NETWORKS if f"seconds_median_{name}" in entries[0]]
+    only = {entry.get("network") for entry in entries}
+    links = "on loopback"
+    if len(only) == 1 and (network := only.pop()) is not None:
+        links = f"with links of {Network.of(network)}"
     table = Table(
-        title=f"{setting.title}, TCP with TLS 1.3 on loopback",
+        title=f"{setting.title}, TCP with TLS 1.3 {links}",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
@@ -143,12 +151,16 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
     table.add_column("case", no_wrap=True)
     correlated = ("wait", "offline") if setting.source else ()
     of_programs = ("instructions",) if programs else ()
-    for heading in ("median", "least", "MB", "rounds", "GB", *correlated, *of_programs):
+    slow = [network.upper() for network in networks]
+    for heading in ("median", "least", *slow, "MB", "rounds", "GB", *correlated, *of_programs):
         table.add_column(heading, justify="right", no_wrap=True)
+    for network in networks:
+        table.caption += f" {network.upper()}: median with links of {Network.of(network)}."
     for entry, peak in zip(entries, memory, strict=True):
         cells = [
             f"{entry['seconds_median']:.4f}",
             f"{entry['seconds_min']:.4f}",
+            *(f"{entry[f'seconds_median_{network}']:.3f}" for network in networks),
             f"{max(entry['bytes_sent_per_party']) / 1e6:.2f}",
             str(entry["rounds"]),
             f"{peak / 1e9:.2f}",

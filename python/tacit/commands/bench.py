@@ -1,11 +1,13 @@
 """``tacit bench``: measures what the protocols cost."""
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tacit.bench.settings import SETTINGS, SETTINGS_OF_PROGRAMS, Setting
 from tacit.commands.options import (
     add_json,
+    add_network,
     add_setting,
     add_threads,
     chosen_setting,
@@ -13,6 +15,7 @@ from tacit.commands.options import (
     print_threat_model,
     write_json,
 )
+from tacit.parties.network import NETWORKS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +26,7 @@ def add(commands: Any) -> None:
         "bench",
         help="measure the protocols between processes",
         description="Measures the protocols between processes: without any option under five "
-        "settings, "
+        "settings, on loopback and with links as slow as those of two networks, "
         "or else under the one that the options name.",
     )
     add_setting(parser)
@@ -48,13 +51,15 @@ def add(commands: Any) -> None:
         help="measure compiled programs instead of operators, with two parties and with three; "
         "psi_loops_1000 is measured only if it is named",
     )
+    add_network(parser)
     add_threads(parser, "threads of each party; cores / parties if not given")
     add_json(parser)
     parser.set_defaults(command=run)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
+    options = (parsed.only, parsed.protocol, parsed.source, parsed.network)
+    one = any(options) or parsed.parties is not None
     settings = (
         [chosen_setting(parsed)] if one else SETTINGS_OF_PROGRAMS if parsed.riscv else SETTINGS
     )
@@ -67,7 +72,7 @@ def run(parsed: argparse.Namespace) -> None:
     names = chosen(parsed.only.split(",") if parsed.only else [], parsed.riscv)
     entries: list[dict[str, Any]] = []
     for setting in settings:
-        _measure(console, setting, names, parsed, entries)
+        _measure(console, setting, names, parsed, entries, () if one or parsed.riscv else NETWORKS)
     if not one and not parsed.riscv:
         console.print(rounds(rounds_by_parties()))
 
@@ -78,12 +83,14 @@ def _measure(
     names: list[str],
     parsed: argparse.Namespace,
     entries: list[dict[str, Any]],
+    networks: Iterable[str],
 ) -> None:
-    """Measures all cases under one setting, and appends their entries."""
+    """Measures all cases under one setting, and appends their entries. Those that links can be
+    slow for are also measured on each of the networks."""
     from tacit.bench.checked import CHECKED
     from tacit.bench.compiled import COMPILED
     from tacit.bench.federations import FEDERATIONS
-    from tacit.bench.run import measure, serves
+    from tacit.bench.run import measure, serves, slows
     from tacit.bench.tables import checked_mode, compiled_models, costs, rounds_of_federations
     from tacit.meter import verification_lines
 
@@ -93,7 +100,10 @@ def _measure(
         names = [name for name in names if serves(name, setting)]
     for name in names:
         with console.status(f"{name} ..."):
-            entry, peak = measure(name, setting, parsed.threads)
+            entry, peak = measure(name, setting, parsed.threads, parsed.network)
+            for network in networks if slows(name) else ():
+                slow, _ = measure(name, setting, parsed.threads, network)
+                entry[f"seconds_median_{network}"] = slow["seconds_median"]
         console.print(f"{name}: {entry['seconds_median']:.4f} s")
         for line in verification_lines(entry):
             console.print(f"  {line}")

@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
         "--network",
         default="lan",
         metavar="lan|wan|RTT,MBIT",
-        help="lan (0.5 ms, 1000 Mbit/s, the default), wan (40 ms, 100 Mbit/s), or milliseconds of "
+        help="lan (1 ms, 1000 Mbit/s, the default), wan (40 ms, 100 Mbit/s), or milliseconds of "
         "a round "
         "trip and megabits a second",
     )

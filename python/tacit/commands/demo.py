@@ -5,6 +5,7 @@ from typing import Any
 
 from tacit.commands.options import (
     add_json,
+    add_network,
     add_setting,
     chosen_setting,
     output,
@@ -19,6 +20,7 @@ def add(commands: Any) -> None:
         "demo", help="classify handwritten digits privately, on this machine"
     )
     add_setting(parser)
+    add_network(parser)
     add_json(parser)
     parser.add_argument(
         "--samples", type=positive, metavar="N", help="classify only the first N held-out images"
@@ -39,6 +41,7 @@ def run(parsed: argparse.Namespace) -> None:
         protocol=setting.protocol,
         parties=setting.parties,
         source=setting.source,
+        network=parsed.network,
     )
     report(console, outcome, threat_model)
     write_json(parsed.json, outcome.as_json())

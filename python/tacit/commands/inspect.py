@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from tacit.commands.options import add_json, add_program, add_setting, chosen_setting, write_json
-from tacit.providers import consumes
 
 
 def add(commands: Any) -> None:
@@ -30,15 +29,17 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.compilation.dry_run import metered
     from tacit.compilation.inspect import Cost, inspect
     from tacit.compilation.program import load_program
-    from tacit.parties.launch import launch
-    from tacit.providers import rehearsed
+    from tacit.parties.launch import rehearse
 
     program = load_program(parsed.program)
     costs = []
     if not parsed.no_cost:
-        source = rehearsed(setting.protocol, parsed.source) if consumes(setting.protocol) else None
-        told = launch(
-            metered, program, parties=setting.parties, protocol=setting.protocol, source=source
+        told = rehearse(
+            metered,
+            program,
+            parties=setting.parties,
+            protocol=setting.protocol,
+            source=parsed.source,
         )
         rounds, sent = max(each.rounds for each in told), [each.bytes_sent for each in told]
         costs.append(Cost(setting.protocol, setting.parties, rounds, sent))

@@ -49,6 +49,17 @@ def add_setting(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_network(command: argparse.ArgumentParser) -> None:
+    """Adds the option for the network that the links of this machine imitate."""
+    command.add_argument(
+        "--network",
+        metavar="lan|wan|RTT,MBIT",
+        help="let links be as slow as those of a network: lan (a round trip of 1 ms, 1000 Mbit/s), "
+        "wan (40 ms, 100 Mbit/s), or milliseconds of a round trip and megabits a second, such as "
+        "20,100; as fast as this machine if not given",
+    )
+
+
 def add_servers_protocol(command: argparse.ArgumentParser, besides: str = "") -> None:
     """Adds the option for the protocol of a federation's servers; ``check_protocol`` of
     ``tacit.federated.rounds.settings`` checks it."""

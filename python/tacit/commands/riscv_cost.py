@@ -7,7 +7,7 @@ from typing import Any
 from tacit.commands.options import add_setting, chosen_setting, write_json
 from tacit.commands.riscv_job import Job, add_job, job, values
 from tacit.errors import StoppedError, stopped_error
-from tacit.providers import consumes, rehearsed
+from tacit.providers import consumes
 
 
 def add(commands: Any) -> None:
@@ -29,19 +29,16 @@ def add(commands: Any) -> None:
 def run(parsed: argparse.Namespace) -> None:
     setting, wanted = chosen_setting(parsed), job(parsed, None, lengths=True)
     wanted.check(setting.parties)
-    import tacit
     from tacit.meter import verification_lines
-    from tacit.rehearsal.cost import TIMEOUT
+    from tacit.parties.launch import rehearse
 
     try:
-        told = tacit.launch(
+        told = rehearse(
             _rehearsed,
             wanted,
             parties=setting.parties,
             protocol=setting.protocol,
-            source=rehearsed(setting.protocol, parsed.source),
-            timeout=TIMEOUT,
-            threads=1,
+            source=parsed.source,
         )
     except StoppedError as error:
         # All parties report the same.

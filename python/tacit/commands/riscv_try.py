@@ -5,6 +5,7 @@ from typing import Any
 
 from tacit.commands.options import (
     add_checked,
+    add_network,
     add_setting,
     chosen_setting,
     output,
@@ -24,6 +25,7 @@ def add(commands: Any) -> None:
     add_job(parser)
     add_checked(parser)
     add_setting(parser)
+    add_network(parser)
     parser.set_defaults(command=run)
 
 
@@ -41,6 +43,7 @@ def run(parsed: argparse.Namespace) -> None:
         parties=setting.parties,
         protocol=setting.protocol,
         source=setting.source,
+        network=parsed.network,
         transport="tcp",
         checked=parsed.checked,
     )

@@ -8,6 +8,7 @@ from typing import Any
 from tacit.commands.options import (
     add_checked,
     add_json,
+    add_network,
     add_program,
     add_setting,
     add_streams,
@@ -43,6 +44,7 @@ def add(commands: Any) -> None:
     add_checked(parser)
     add_json(parser)
     add_setting(parser)
+    add_network(parser)
     parser.set_defaults(command=run)
 
 
@@ -69,6 +71,7 @@ def run(parsed: argparse.Namespace) -> None:
         parties=setting.parties,
         protocol=setting.protocol,
         source=setting.source,
+        network=parsed.network,
         streams=parsed.streams,
         checked=parsed.checked,
     )

@@ -98,11 +98,12 @@ def tried(
     transport: str = "tcp",
     streams: int = 1,
     checked: bool = False,
+    network: str | None = None,
 ) -> Trial:
     """Runs the program and the model before compilation.
 
     A batch of several examples runs over ``streams`` streams. ``checked`` runs both in checked
-    mode.
+    mode. Links imitate ``network``, as in ``tacit.launch``.
 
     Raises:
         MisuseError: inputs or weights do not fit the program.
@@ -116,6 +117,7 @@ def tried(
         "source": source,
         "transport": transport,
         "checked": checked,
+        "network": network,
     }
     examples = [_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)]
     plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]

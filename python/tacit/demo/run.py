@@ -120,6 +120,7 @@ def demonstrate(
     protocol: str = DEFAULT,
     parties: int = 3,
     source: str | None = None,
+    network: str | None = None,
 ) -> tuple[Outcome, str]:
     """Trains, starts the processes, and compares with the clear; returns the findings and the
     threat model.
@@ -148,6 +149,7 @@ def demonstrate(
             protocol=protocol,
             source=source,
             transport="tcp",
+            network=network,
             timeout=TIMEOUT_OF_CORRELATIONS if consumes(protocol) else TIMEOUT,
         )
     secret = results[DATA_OWNER]["logits"]

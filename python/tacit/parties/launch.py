@@ -14,9 +14,10 @@ import cloudpickle
 from tacit import _core
 from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
 from tacit.parties import processes, shutdown
+from tacit.parties.network import imitated
 from tacit.parties.pickling import pickled
 from tacit.parties.warmup import prepare
-from tacit.providers import DEFAULT
+from tacit.providers import DEFAULT, DEFAULT_SOURCE, consumes
 from tacit.randomness.generators import divert, own_generator
 from tacit.refusals import refuser
 from tacit.sessions import checked as in_checks
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 #: Longest wait for one message, in seconds.
 TIMEOUT = 60.0
+
+#: Longest wait for one message of a rehearsal, in seconds: making correlations may take long.
+PATIENCE = 1800.0
 
 
 @dataclass
@@ -49,7 +53,7 @@ def launch(
     timeout: float = TIMEOUT,
     threads: int | None = None,
     report: str | Path | None = None,
-    delay: float = 0.0,
+    network: str | None = None,
     checked: bool = False,
 ) -> list[Any]:
     """Runs ``fn(*args)`` once in every party on this machine, and returns all results.
@@ -80,14 +84,18 @@ def launch(
         threads: the number of threads of each process's kernels. With "tcp", the default is an
             equal part of the cores.
         report: a path at which to write a page with the time, bytes and rounds of each party.
-        delay: seconds to delay each message, as between distant machines; only with "tcp".
+        network: a network that the links imitate: "lan" (a round trip of 1 ms, 1000 Mbit/s), "wan"
+            (40 ms, 100 Mbit/s), or "RTT,MBIT", milliseconds of a round trip and megabits a second
+            that each party can send. A message arrives as a whole. By default, links are as fast as
+            this machine.
         checked: whether to compute everything in checked mode, as in :func:`tacit.checked`.
 
     Returns:
         The result of ``fn`` in each party, in the order of party numbers.
 
     Raises:
-        MisuseError: the protocol does not support that number of parties, or that source.
+        MisuseError: the protocol does not support that number of parties, or that source; or there
+            is no such network.
         Exception: the first exception of any party, which ends all parties. Its message names the
             party.
     """
@@ -95,17 +103,16 @@ def launch(
         fn, args = in_checked_mode, (fn, *args)
     if report is not None:
         fn, args = recorded, (fn, *args)
-    if delay and transport != "tcp":
-        raise MisuseError('delay works only with transport="tcp": pass that, or no delay')
+    between = imitated(network)
     _log.info("launching %d parties: %s sharing, transport %s", parties, protocol, transport)
     if transport == "memory":
-        cores = _core.Session.in_memory(parties, protocol, timeout, threads, source)
+        cores = _core.Session.in_memory(parties, protocol, timeout, threads, source, between)
         outcomes = _in_threads(fn, args, cores, timeout)
     elif transport == "tcp":
         outcomes = [
             Outcome(*result)
             for result in processes.run(
-                fn, args, parties, (protocol, source), timeout, threads, delay
+                fn, args, parties, (protocol, source), timeout, threads, between
             )
         ]
     else:
@@ -122,6 +129,25 @@ def in_checked_mode(fn: Callable[..., Any], *args: Any) -> Any:
     """Calls ``fn(*args)`` in checked mode."""
     with in_checks():
         return fn(*args)
+
+
+def rehearse(
+    fn: Callable[..., Any], *args: Any, parties: int, protocol: str, source: str | None
+) -> list[Any]:
+    """Runs ``fn(*args)`` once in every party, as threads of this process with a thread of kernels
+    each, to find what it costs; returns all results.
+
+    Without a source, additive sharing has its usual source, but zeros replace what that makes. This
+    is quick, and what is sent online is the same.
+
+    Raises:
+        Exception: as for :func:`launch`.
+    """
+    zeros = consumes(protocol) and source is None
+    cores = _core.Session.in_memory(
+        parties, protocol, PATIENCE, 1, DEFAULT_SOURCE if zeros else source, zeros=zeros
+    )
+    return in_sessions(cores, fn, *args)
 
 
 def in_sessions(cores: list[_core.Session], fn: Callable[..., Any], *args: Any) -> list[Any]:

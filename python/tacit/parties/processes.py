@@ -16,7 +16,6 @@ from typing import Any
 from tacit import _core
 from tacit.errors import MisuseError, PeerError, peer_error, setup_error
 from tacit.parties import spawn
-from tacit.parties.delay import Delay
 from tacit.parties.pickling import pickled
 from tacit.providers import has_dealer
 
@@ -76,7 +75,7 @@ def run(
     setting: tuple[str, str | None],
     timeout: float,
     threads: int | None,
-    delay: float = 0.0,
+    network: tuple[float, float] | None = None,
 ) -> list[Result]:
     """Runs ``fn(*args)`` in a process for each party.
 
@@ -87,7 +86,7 @@ def run(
         setting: the protocol and the source of correlations.
         timeout: the longest wait for one message, in seconds.
         threads: the number of threads of each process's kernels.
-        delay: seconds by which links delay all messages.
+        network: round trip in seconds and bytes a second that links imitate.
 
     Returns:
         Value, error and time of each party, and last those of a dealer.
@@ -108,16 +107,11 @@ def run(
         addresses = [begun(child) for child in children]
         for child, address in zip(children, addresses, strict=True):
             _log.debug("%s listens at %s", child.name, address)
-        reached = (
-            [Delay("127.0.0.1:0", address, delay).address for address in addresses]
-            if delay
-            else addresses
-        )
         for child in children:
             key = identities[child.party][1]
             own = program if child.party < parties else None
-            others = [*reached[: child.party], addresses[child.party], *reached[child.party + 1 :]]
-            child.send((child.party, others, certificates, key, setting, timeout, threads, own))
+            links = (child.party, addresses, certificates, key, setting, timeout, threads, network)
+            child.send((*links, own))
         return _collect(children, timeout)
     finally:
         for child in children:

@@ -38,6 +38,7 @@ def _outcome(
     setting: tuple[str, str | None],
     timeout: float,
     threads: int,
+    network: tuple[float, float] | None,
     program: bytes | None,
 ) -> tuple[bool, float, Any]:
     """Runs the program or the dealer; returns success, the time of the end, and the result."""
@@ -47,10 +48,19 @@ def _outcome(
         logs.show()
         value = None
         if program is None:
-            _core.deal_local(listener, addresses, certificates, key, timeout, threads)
+            _core.deal_local(listener, addresses, certificates, key, timeout, threads, network)
         else:
             core = _core.Session.connect_local(
-                listener, party, addresses, certificates, key, protocol, timeout, threads, source
+                listener,
+                party,
+                addresses,
+                certificates,
+                key,
+                protocol,
+                timeout,
+                threads,
+                source,
+                network=network,
             )
             with running(core):
                 fn, args = cloudpickle.loads(program)

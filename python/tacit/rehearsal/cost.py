@@ -9,63 +9,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from tacit.errors import MisuseError
 from tacit.meter import Reading, Verification, verification_lines, verification_of
-from tacit.parties.launch import launch
-from tacit.providers import DEFAULT, LIVE, PROTOCOLS, consumes, has_dealer, quoted, rehearsed
+from tacit.parties.launch import rehearse
+from tacit.parties.network import Network
+from tacit.providers import DEFAULT, LIVE, PROTOCOLS, consumes, has_dealer, quoted
 from tacit.rehearsal.subject import Subject, parts_of
 from tacit.sessions import session
 
-#: Longest wait for one message, in seconds. Making correlations may take long.
-TIMEOUT = 1800.0
-
 #: The meter's label of the work outside modules.
 OUTSIDE = ""
-
-
-@dataclass(frozen=True)
-class Network:
-    """Network between the parties."""
-
-    #: Seconds for a message there and one back.
-    round_trip: float
-    #: Bytes a second that a party can send to all others together, and receive from them.
-    bandwidth: float
-
-    @staticmethod
-    def of(text: str) -> "Network":
-        """Returns the network of a name in ``NETWORKS``, or of ``RTT,MBIT``.
-
-        RTT is the round trip in milliseconds, MBIT the bandwidth in megabits a second.
-
-        Raises:
-            MisuseError: the text is neither.
-        """
-        try:
-            round_trip, megabits = (float(number) for number in NETWORKS.get(text, text).split(","))
-        except ValueError:
-            round_trip = megabits = -1.0
-        if not (round_trip >= 0 and megabits > 0):
-            raise MisuseError(
-                f"{text!r} is no network: write lan, wan, or RTT,MBIT, which are milliseconds of a "
-                f"round trip and megabits a second, "
-                "such as 20,100"
-            )
-        return Network(round_trip / 1e3, megabits * 1e6 / 8)
-
-    def seconds(self, rounds: int, sent: int) -> float:
-        """Returns the seconds that messages take.
-
-        Each round waits for one message to arrive, which takes half a round trip.
-        """
-        return rounds * self.round_trip / 2 + sent / self.bandwidth
-
-    def __str__(self) -> str:
-        return f"{self.round_trip * 1e3:g} ms round trip, {self.bandwidth * 8 / 1e6:g} Mbit/s"
-
-
-#: Networks by name: within a room, and between two cities.
-NETWORKS = {"lan": "0.5,1000", "wan": "40,100"}
 
 
 @dataclass(frozen=True)
@@ -156,29 +108,20 @@ def cost(
     Args:
         subject: a module, or a function that every party runs.
         example: inputs of a module, as ``tacit.check`` takes them.
-        network: "lan" (0.5 ms, 1000 Mbit/s), "wan" (40 ms, 100 Mbit/s), or "RTT,MBIT".
+        network: "lan" (1 ms, 1000 Mbit/s), "wan" (40 ms, 100 Mbit/s), or "RTT,MBIT".
         protocol: "replicated", "replicated-malicious", or "additive".
         parties: number of parties; by default 3, or 2 with additive sharing.
         source: source of the correlations of additive sharing: "ot", "he" or "dealer". They are
-            made in the rehearsal, which may take long, and counted. Without a source they are not
-            counted.
+            made in the rehearsal, which may take long, and counted. Without a source, the cost is
+            that of the default source, without making the correlations.
 
     Raises:
         MisuseError: the network is not valid, or there is no such protocol.
     """
     between = Network.of(network)
     parties = parties or (PROTOCOLS[protocol].usual_parties if protocol in PROTOCOLS else 2)
-    made_by = rehearsed(protocol, source)
     parts = parts_of(subject, example)
-    found = launch(
-        _metered,
-        parts,
-        parties=parties,
-        protocol=protocol,
-        source=made_by,
-        timeout=TIMEOUT,
-        threads=1,
-    )
+    found = rehearse(_metered, parts, parties=parties, protocol=protocol, source=source)
     totals, made = [each.total for each in found], [each.correlations for each in found]
     computed = max(each.ended for each in found) - min(each.started for each in found)
     return Cost(
@@ -191,7 +134,7 @@ def cost(
         [total.payload_bytes for total in totals],
         max(total.rounds for total in totals),
         max(max(one.bytes_sent, one.bytes_received) for one in made) if source else 0,
-        computed / (parties + has_dealer(made_by)),
+        computed / (parties + has_dealer(source)),
         verification_of([each.verification for each in found]),
     )
 

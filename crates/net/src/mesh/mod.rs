@@ -1,5 +1,7 @@
 //! One party's end of all links.
 
+mod slow;
+
 use crate::bytes;
 use crate::error::{DEALER, Error, PeerFault, Result};
 use crate::frame::{EITHER, Frame, Kind, LONGEST_REASON, cut_to, step_name};
@@ -8,6 +10,7 @@ use crate::interruption::is_interrupted;
 use crate::roster::Roster;
 use crate::step_log::{Begun, StepLog};
 use crate::wording::{Voice, Words};
+use slow::{Departed, Slow};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -78,8 +81,13 @@ impl Mesh {
         party: usize,
         timeout: Duration,
         inbox: Arc<Inbox>,
-        links: Vec<Option<Box<dyn Link>>>,
+        mut links: Vec<Option<Box<dyn Link>>>,
     ) -> Self {
+        if let Some(network) = inbox.roster.network {
+            let departed = Departed::default();
+            let slow = |link| Slow::new(link, network, Arc::clone(&departed));
+            links = links.into_iter().map(|link| link.map(slow)).collect();
+        }
         let shared = Shared {
             party,
             timeout,
