@@ -39,6 +39,26 @@ def test_results_come_by_party(transport: str) -> None:
     assert tacit.launch(double, 21, transport=transport) == [(0, 42), (1, 42), (2, 42)]
 
 
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_links_are_as_slow_as_a_network(transport: str) -> None:
+    """Rounds wait for the delay, and bytes for the bandwidth. A faster link would take less."""
+
+    def times() -> tuple[float, float]:
+        meter, spent = tacit.session().meter, []
+        for count in (1, 25_000):
+            secret = tacit.share(torch.ones(count), owner=0)
+            started, before = time.monotonic(), meter.total
+            (secret * secret).reveal()
+            cost = meter.total - before
+            network = 0.1 * cost.rounds + cost.payload_bytes / 1e6
+            spent.append((time.monotonic() - started) / network)
+        return spent[0], spent[1]
+
+    for short, long in tacit.launch(times, transport=transport, network="200,8"):
+        assert short > 0.99
+        assert long > 0.99
+
+
 def test_processes_are_processes() -> None:
     pids = tacit.launch(os.getpid, transport="tcp")
     assert len({*pids, os.getpid()}) == 4
@@ -422,6 +442,9 @@ def test_a_party_that_finishes_early_is_named() -> None:
         ({"timeout": float("nan")}, "timeout"),
         ({"timeout": 1e19}, "at most a day"),
         ({"protocol": "plain", "transport": "tcp"}, "refuses to run over a network"),
+        ({"network": "moon"}, "'moon' is no network: write lan, wan, or RTT,MBIT"),
+        ({"network": "20,0"}, "is no network"),
+        ({"network": "1e9,1"}, "a round trip of at most a minute"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], expected: str) -> None:

@@ -2,6 +2,7 @@
 //! and the traffic is as intended.
 
 mod costs;
+mod elements;
 mod encryption;
 mod session;
 mod transfers;

@@ -84,8 +84,8 @@ impl Shared {
 }
 
 impl Slow {
-    /// Slows a link down. Without a thread to spare, the link stays as it is.
-    pub(super) fn new(link: Box<dyn Link>, network: Network, departed: Departed) -> Box<dyn Link> {
+    /// Slows a link down.
+    pub(super) fn down(link: Box<dyn Link>, network: Network, departed: Departed) -> Box<dyn Link> {
         let shared = Arc::new(Shared {
             link,
             queue: Mutex::default(),
