@@ -41,7 +41,8 @@ def test_results_come_by_party(transport: str) -> None:
 
 @pytest.mark.parametrize("transport", ["memory", "tcp"])
 def test_links_are_as_slow_as_a_network(transport: str) -> None:
-    """Rounds wait for the delay, and bytes for the bandwidth. A faster link would take less."""
+    """Rounds wait for the delay, and bytes for the bandwidth, except for a party's last bytes, which
+    it need not wait for. A link without either would take a tenth at most."""
 
     def times() -> tuple[float, float]:
         meter, spent = tacit.session().meter, []
@@ -55,8 +56,7 @@ def test_links_are_as_slow_as_a_network(transport: str) -> None:
         return spent[0], spent[1]
 
     for short, long in tacit.launch(times, transport=transport, network="200,8"):
-        assert short > 0.99
-        assert long > 0.99
+        assert min(short, long) > 0.8
 
 
 def test_processes_are_processes() -> None:
