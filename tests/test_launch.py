@@ -41,8 +41,8 @@ def test_results_come_by_party(transport: str) -> None:
 
 @pytest.mark.parametrize("transport", ["memory", "tcp"])
 def test_links_are_as_slow_as_a_network(transport: str) -> None:
-    """Rounds wait for the delay, and bytes for the bandwidth, except for a party's last bytes, which
-    it need not wait for. A link without either would take a tenth at most."""
+    """Rounds wait for the delay, and bytes for the bandwidth, except for a party's last bytes,
+    which it need not wait for. A link without either would take a tenth at most."""
 
     def times() -> tuple[float, float]:
         meter, spent = tacit.session().meter, []

@@ -179,7 +179,7 @@ pub static SOURCES: [SourceProvider; 4] = [
     SourceProvider {
         name: "he",
         title: "homomorphic encryption and oblivious transfer",
-        summary: "the same, and homomorphic encryption for products of matrices",
+        summary: "the same, and homomorphic encryption for products",
         transfers: Transfers::AllButMatrices,
         needs: Needs::Nothing,
         statement: "correlations by oblivious transfer and homomorphic encryption (ring-LWE) \
