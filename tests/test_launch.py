@@ -444,7 +444,8 @@ def test_a_party_that_finishes_early_is_named() -> None:
         ({"protocol": "plain", "transport": "tcp"}, "refuses to run over a network"),
         ({"network": "moon"}, "'moon' is no network: write lan, wan, or RTT,MBIT"),
         ({"network": "20,0"}, "is no network"),
-        ({"network": "1e9,1"}, "a round trip of at most a minute"),
+        ({"network": "1e9,1"}, "with at most 60 s of a round trip"),
+        ({"network": "20,inf"}, "is no network"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], expected: str) -> None:

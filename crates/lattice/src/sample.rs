@@ -6,7 +6,7 @@ use kernels::ntt::{DEGREE, Modulus};
 use kernels::stream::{Reserved, Stream};
 
 /// Spare words that replace residues that are not below their prime, which are fewer than one in
-/// 2^23.
+/// 2^22.
 pub(crate) const SPARE: usize = 64;
 
 /// Words of a stream for a uniform polynomial.

@@ -72,6 +72,11 @@ def slows(name: str) -> bool:
     return name not in {**FEDERATIONS, **COMPILED, **CHECKED}
 
 
+def takes_hours(name: str, setting: Setting) -> bool:
+    """Returns whether a case sends so much that a slow network takes hours for it."""
+    return transfers_matrices(setting.source) and _case(name).costly_by_transfer
+
+
 def measure(
     name: str, setting: Setting, threads: int | None = None, network: str | None = None
 ) -> tuple[dict[str, Any], int]:

@@ -128,7 +128,8 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
     """Table of all cases under one setting.
 
     Cases that were also measured on slower networks have a column for each of these."""
-    networks = [name for name in NETWORKS if f"seconds_median_{name}" in entries[0]]
+    of = {name: f"seconds_median_{name}" for name in NETWORKS}
+    networks = [name for name in NETWORKS if any(of[name] in entry for entry in entries)]
     only = {entry.get("network") for entry in entries}
     links = "on loopback"
     if len(only) == 1 and (network := only.pop()) is not None:
@@ -160,7 +161,7 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
         cells = [
             f"{entry['seconds_median']:.4f}",
             f"{entry['seconds_min']:.4f}",
-            *(f"{entry[f'seconds_median_{network}']:.3f}" for network in networks),
+            *(f"{entry[of[name]]:.3f}" if of[name] in entry else "" for name in networks),
             f"{max(entry['bytes_sent_per_party']) / 1e6:.2f}",
             str(entry["rounds"]),
             f"{peak / 1e9:.2f}",

@@ -90,7 +90,7 @@ def _measure(
     from tacit.bench.checked import CHECKED
     from tacit.bench.compiled import COMPILED
     from tacit.bench.federations import FEDERATIONS
-    from tacit.bench.run import measure, serves, slows
+    from tacit.bench.run import measure, serves, slows, takes_hours
     from tacit.bench.tables import checked_mode, compiled_models, costs, rounds_of_federations
     from tacit.meter import verification_lines
 
@@ -101,7 +101,8 @@ def _measure(
     for name in names:
         with console.status(f"{name} ..."):
             entry, peak = measure(name, setting, parsed.threads, parsed.network)
-            for network in networks if slows(name) else ():
+            can_be_slow = slows(name) and not takes_hours(name, setting)
+            for network in networks if can_be_slow else ():
                 slow, _ = measure(name, setting, parsed.threads, network)
                 entry[f"seconds_median_{network}"] = slow["seconds_median"]
         console.print(f"{name}: {entry['seconds_median']:.4f} s")

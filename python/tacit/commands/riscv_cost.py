@@ -68,7 +68,7 @@ def run(parsed: argparse.Namespace) -> None:
     if made is not None:
         print(f"correlations: {made} bytes sent or received by the party that does so most")
     elif consumes(setting.protocol):
-        print("not counted: correlations; --source says where they come from")
+        print("as with source ot; not counted: correlations; --source says where they come from")
     for each in cost["opened"]:
         print(f"opens {values(each['values'])} of {each['what']} to {each['to']}")
 

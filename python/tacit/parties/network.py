@@ -1,8 +1,12 @@
 """Networks between parties, which links on one machine imitate and costs are predicted for."""
 
+import math
 from dataclasses import dataclass
 
 from tacit.errors import MisuseError
+
+#: Longest round trip, in milliseconds.
+MOST = 60_000.0
 
 
 @dataclass(frozen=True)
@@ -11,7 +15,7 @@ class Network:
 
     #: Seconds for a message there and one back.
     round_trip: float
-    #: Bytes a second that a party can send to all others together, and receive from them.
+    #: Bytes a second that a party can send to all others together.
     bandwidth: float
 
     @staticmethod
@@ -27,11 +31,11 @@ class Network:
             round_trip, megabits = (float(number) for number in NETWORKS.get(text, text).split(","))
         except ValueError:
             round_trip = megabits = -1.0
-        if not (round_trip >= 0 and megabits > 0):
+        if not (0 <= round_trip <= MOST and 0 < megabits < math.inf):
             raise MisuseError(
                 f"{text!r} is no network: write lan, wan, or RTT,MBIT, which are milliseconds of a "
                 f"round trip and megabits a second, "
-                "such as 20,100"
+                f"such as 20,100, with at most {MOST / 1e3:g} s of a round trip"
             )
         return Network(round_trip / 1e3, megabits * 1e6 / 8)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tacit.meter import Reading, Verification, verification_lines, verification_of
 from tacit.parties.launch import rehearse
 from tacit.parties.network import Network
-from tacit.providers import DEFAULT, LIVE, PROTOCOLS, consumes, has_dealer, quoted
+from tacit.providers import DEFAULT, DEFAULT_SOURCE, LIVE, PROTOCOLS, consumes, has_dealer, quoted
 from tacit.rehearsal.subject import Subject, parts_of
 from tacit.sessions import session
 
@@ -113,7 +113,8 @@ def cost(
         parties: number of parties; by default 3, or 2 with additive sharing.
         source: source of the correlations of additive sharing: "ot", "he" or "dealer". They are
             made in the rehearsal, which may take long, and counted. Without a source, the cost is
-            that of the default source, without making the correlations.
+            that of source "ot", without its correlations. Checked mode among three and more parties
+            of additive sharing needs source="dealer".
 
     Raises:
         MisuseError: the network is not valid, or there is no such protocol.
@@ -217,6 +218,7 @@ def _summary(found: Cost) -> list[str]:
         )
     elif consumes(found.protocol):
         lines.append(
-            f"not counted: correlations; source {quoted(LIVE)} makes them in the rehearsal too"
+            f"as with source {quoted([DEFAULT_SOURCE])}; not counted: correlations; source "
+            f"{quoted(LIVE)} makes them in the rehearsal too"
         )
     return [*lines, *verification_lines(found.verified)]

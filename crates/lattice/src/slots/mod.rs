@@ -25,9 +25,10 @@
 //! key sees v, which is uniform, and a message that it could simulate from v, by the argument of
 //! the module `answers`. The coefficients of c_0 + c_1·s are places of v's, plus a rest f, plus
 //! noise. f is uniform among 7·2^215 numbers. For uniform words y_j, as masks are, the mean of the
-//! noise is 2^139.2: an error of 3.24, times √(2·16384), times T / √12, times √(2/π). So each of the
-//! 16384 coefficients of a block is 2^-78.6 from the simulated one in statistical distance: for 2^34
-//! coefficients, 2^-44.6. That c_1 hides the sums is ring-LWE, as there.
+//! noise is 2^139.1: an error of 3.24, times √(2·16384), times T / √12, times √(2/π). So each of the
+//! 16384 coefficients of a block is 2^-78.7 from the simulated one in statistical distance: for 2^34
+//! coefficients, 2^-44.7. Words that are not uniform could make noise of 2^150.4, and a distance of
+//! 2^-67. That c_1 hides the sums is ring-LWE, as there.
 //!
 //! **Correctness.** f, noise (below 2^151 whatever the words) and all roundings (2^-5 of a step, by
 //! 16384 ternary coefficients) stay within half a step, q / T = 2^218, as f leaves 2^-4 of a step
@@ -282,7 +283,8 @@ impl PublicKey {
         })
     }
 
-    /// Multiplies the encrypted vectors of the other party by these, and adds the products up.
+    /// Multiplies the encrypted vectors of the other party by these, and adds the products up. The
+    /// words must be uniform, as masks are, for the other party to learn nothing from the noise.
     /// Returns this party's shares of the sums, and the message with the other party's.
     ///
     /// # Errors

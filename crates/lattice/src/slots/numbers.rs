@@ -12,6 +12,7 @@ use kernels::ntt::{Constant, Modulus};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::stream::{Reserved, Stream};
 use std::sync::OnceLock;
+use zeroize::Zeroizing;
 
 /// The largest primes below 2^44 that are 1 modulo twice the number of slots. log2 T is just below
 /// 132.
@@ -120,19 +121,17 @@ impl Conversion {
     /// Converts polynomials, residue by residue.
     fn convert(&self, from: &[Ring], to: &[Ring], x: &[u64]) -> Wiped {
         let mut parts = Wiped::new(x.to_vec());
-        let (mut rounds, mut fractions) = (wiped(SLOTS), vec![0.5; SLOTS]);
+        let (mut rounds, mut fractions) = (wiped(SLOTS), Zeroizing::new(vec![0.5; SLOTS]));
         for ((ring, (term, step)), y) in
             (from.iter().zip(&self.terms)).zip(parts.chunks_exact_mut(SLOTS))
         {
             ring.modulus.scale(y, *term);
-            for (fraction, y) in fractions.iter_mut().zip(y) {
+            for (fraction, y) in fractions.iter_mut().zip(&*y) {
                 *fraction += *y as f64 * step;
             }
         }
-        for (round, fraction) in rounds.iter_mut().zip(&mut fractions) {
+        for (round, fraction) in rounds.iter_mut().zip(&*fractions) {
             *round = *fraction as u64;
-            // It tells about the number.
-            *fraction = 0.0;
         }
         let (mut out, mut term) = (wiped(to.len() * SLOTS), wiped(SLOTS));
         for ((ring, (weights, whole)), out) in

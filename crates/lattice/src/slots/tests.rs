@@ -342,6 +342,28 @@ fn mean_magnitude(residues: &[u64]) -> f64 {
     (0..SLOTS).map(magnitude).sum::<f64>() / SLOTS as f64
 }
 
+/// Equal on every machine and with every kernel.
+#[test]
+fn known_answers() {
+    let key = |byte| Key::from_bytes([byte; 16]);
+    let (mut secret, key_message) = SecretKey::from_keys(&key(1), &key(2));
+    let mut public = PublicKey::read(&key_message, &key(3)).unwrap();
+    let all = [1, 2, 3, 4].map(|seed| edges(seed, SLOTS + 100));
+    let [a, b, c, d] = all.each_ref().map(Vec::as_slice);
+    let message = secret.encrypt_from(&key(4), &[a, b]);
+    let (own, answer) = public.answer(&message, &[c, d]).unwrap();
+    let theirs = secret.decrypt(SLOTS + 100, &answer).unwrap();
+    let parts = [&own.words, &own.upper, &theirs.words, &theirs.upper].map(|part| &part[..]);
+    let digests = [[&key_message[..], &message, &answer].as_slice(), &parts].map(|messages| {
+        let mut hasher = blake3::Hasher::new();
+        for word in messages.iter().copied().flatten() {
+            hasher.update(&word.to_le_bytes());
+        }
+        hasher.finalize().to_hex()[..16].to_owned()
+    });
+    assert_eq!(digests, ["6f21233b47fd0f84", "45b054ed3b9f864d"]);
+}
+
 #[test]
 fn messages_of_other_lengths_are_refused() {
     let (mut secret, key) = SecretKey::new().unwrap();

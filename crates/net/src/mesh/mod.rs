@@ -85,7 +85,7 @@ impl Mesh {
     ) -> Self {
         if let Some(network) = inbox.roster.network {
             let departed = Departed::default();
-            let slow = |link| Slow::down(link, network, Arc::clone(&departed));
+            let slow = |link| Slow::down(link, network, timeout, Arc::clone(&departed));
             links = links.into_iter().map(|link| link.map(slow)).collect();
         }
         let shared = Shared {

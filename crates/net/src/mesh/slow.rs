@@ -21,6 +21,8 @@ pub(super) type Departed = Arc<Mutex<Option<Instant>>>;
 pub(super) struct Slow {
     shared: Arc<Shared>,
     network: Network,
+    /// Longest wait of a receiver for a message of which nothing arrives.
+    timeout: Duration,
     departed: Departed,
 }
 
@@ -48,6 +50,15 @@ impl Shared {
     fn wait<'a>(&self, queue: MutexGuard<'a, Queue>, most: Duration) -> MutexGuard<'a, Queue> {
         let waited = self.changed.wait_timeout(queue, most);
         waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Ends the thread, and drops what is still under way.
+    fn end(&self) {
+        let mut queue = self.lock();
+        queue.is_cut = true;
+        queue.frames.clear();
+        drop(queue);
+        self.changed.notify_all();
     }
 
     /// Hands over all frames when they are due, until the link is cut.
@@ -85,7 +96,12 @@ impl Shared {
 
 impl Slow {
     /// Slows a link down.
-    pub(super) fn down(link: Box<dyn Link>, network: Network, departed: Departed) -> Box<dyn Link> {
+    pub(super) fn down(
+        link: Box<dyn Link>,
+        network: Network,
+        timeout: Duration,
+        departed: Departed,
+    ) -> Box<dyn Link> {
         let shared = Arc::new(Shared {
             link,
             queue: Mutex::default(),
@@ -102,6 +118,7 @@ impl Slow {
         Box::new(Self {
             shared,
             network,
+            timeout,
             departed,
         })
     }
@@ -109,6 +126,17 @@ impl Slow {
 
 impl Link for Slow {
     fn send(&self, frame: Frame) -> Result<(), PeerFault> {
+        // The receiver would take it for silence, as a frame arrives as a whole.
+        let takes = self.network.accepts(frame.wire_bytes()) + self.network.one_way;
+        if takes >= self.timeout {
+            let cause = format!(
+                "a message takes {:.0} s on the network that links imitate, longer than the \
+                 timeout of {:.0} s; raise the timeout or the bandwidth",
+                takes.as_secs_f64(),
+                self.timeout.as_secs_f64()
+            );
+            return Err(PeerFault::Broke { cause });
+        }
         let due = {
             let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
@@ -121,7 +149,9 @@ impl Link for Slow {
         if let Some(fault) = &queue.failed {
             return Err(fault.clone());
         }
-        queue.frames.push_back((due, frame));
+        if !queue.is_cut {
+            queue.frames.push_back((due, frame));
+        }
         drop(queue);
         self.shared.changed.notify_all();
         Ok(())
@@ -129,6 +159,7 @@ impl Link for Slow {
 
     fn send_last(&self, frame: Frame) {
         self.shared.lock().frames.clear();
+        self.shared.changed.notify_all();
         self.shared.link.send_last(frame);
     }
 
@@ -158,16 +189,14 @@ impl Link for Slow {
     }
 
     fn cut(&self) {
-        self.shared.lock().is_cut = true;
-        self.shared.changed.notify_all();
+        self.shared.end();
         self.shared.link.cut();
     }
 }
 
 impl Drop for Slow {
     fn drop(&mut self) {
-        self.shared.lock().is_cut = true;
-        self.shared.changed.notify_all();
+        self.shared.end();
     }
 }
 
@@ -232,6 +261,17 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_outlasts_the_timeout_is_refused_with_its_time() {
+        let [one, _two]: [Mesh; 2] = slow(0.0, 1e3).try_into().unwrap_or_else(|_| panic!("two"));
+        let mut channel = one.channel(0);
+        channel.begin("much");
+        let error = channel.send(1, vec![0; 10_000]).unwrap_err().to_string();
+        let expected = "a message takes 80 s on the network that links imitate, longer than the \
+                        timeout of 60 s; raise the timeout or the bandwidth";
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
     fn what_is_no_network_is_refused() {
         for (round_trip, bandwidth) in [
             (-1.0, 1e6),
@@ -249,7 +289,7 @@ mod tests {
     /// The peer learns the reason although frames before it are still under way.
     #[test]
     fn a_failure_arrives() {
-        let [one, two]: [Mesh; 2] = slow(0.2, 1e3).try_into().unwrap_or_else(|_| panic!("two"));
+        let [one, two]: [Mesh; 2] = slow(0.2, 1e4).try_into().unwrap_or_else(|_| panic!("two"));
         thread::scope(|scope| {
             scope.spawn(move || {
                 let mut channel = one.channel(0);
