@@ -85,7 +85,7 @@ impl Mesh {
     ) -> Self {
         if let Some(network) = inbox.roster.network {
             let departed = Departed::default();
-            let slow = |link| Slow::down(link, network, timeout, Arc::clone(&departed));
+            let slow = |link| Slow::down(link, network, Arc::clone(&departed));
             links = links.into_iter().map(|link| link.map(slow)).collect();
         }
         let shared = Shared {
@@ -231,6 +231,18 @@ impl Shared {
         if let Some(failure) = self.inbox.failure() {
             self.cut();
             return Err(failure);
+        }
+        if let Some(network) = self.roster().network {
+            // The receiver would take it for silence, as a slow link delivers a frame as a whole.
+            let takes = network.accepts(frame.wire_bytes()) + network.one_way;
+            if takes >= self.timeout {
+                return Err(self.fail(Error::misuse(format!(
+                    "a message takes {:.0} s on the network that links imitate, longer than the \
+                     timeout of {:.0} s; raise the timeout or the bandwidth",
+                    takes.as_secs_f64(),
+                    self.timeout.as_secs_f64()
+                ))));
+            }
         }
         let step = Arc::clone(&frame.name);
         let link = self.links.get(to).and_then(Option::as_ref);
