@@ -136,7 +136,7 @@ impl Basis {
             negated_step: moduli.iter().map(step).collect(),
             digits: moduli.iter().map(digits).collect(),
             sent: Fractions::new(&moduli[..SENT]),
-            dropping: Dropping::new(&moduli, SENT),
+            dropping: Dropping::new(&moduli.iter().collect::<Vec<_>>(), SENT),
             moduli,
         }
     }
@@ -204,11 +204,11 @@ pub(crate) struct Dropping {
 }
 
 impl Dropping {
-    pub fn new(moduli: &[Modulus], kept: usize) -> Self {
+    pub fn new(moduli: &[&Modulus], kept: usize) -> Self {
         let inverses = (0..moduli.len()).map(|at| {
             let dropped = moduli[at].value();
             let inverse =
-                |modulus: &Modulus| modulus.constant(modulus.inverse(dropped % modulus.value()));
+                |modulus: &&Modulus| modulus.constant(modulus.inverse(dropped % modulus.value()));
             moduli[..at].iter().map(inverse).collect()
         });
         Self {

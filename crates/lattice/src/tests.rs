@@ -21,7 +21,7 @@ const EDGES: [u64; 8] = [
     0xffff_ffff,
 ];
 
-fn words(seed: u8, n: usize) -> Vec<u64> {
+pub(crate) fn words(seed: u8, n: usize) -> Vec<u64> {
     let mut words = vec![0; n];
     Stream::new(&Key::from_bytes([seed; 16]), "test")
         .reserve(n)

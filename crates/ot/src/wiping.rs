@@ -93,10 +93,10 @@ fn base_transfers_leave_no_keys() {
     });
 }
 
-/// Returns both ends of a set-up with known secrets.
-fn set_up() -> (Pair, Pair) {
+/// Returns both ends of a set-up with known secrets, from this byte and the next.
+fn set_up(byte: u8) -> (Pair, Pair) {
     let with = |first, byte| Setup::with_secrets(b"wiping", first, 4, secrets(byte));
-    let ((one, first), (two, second)) = (with(true, 3), with(false, 4));
+    let ((one, first), (two, second)) = (with(true, byte), with(false, byte + 1));
     let ((one, first), (two, second)) = (one.reply(&second).unwrap(), two.reply(&first).unwrap());
     let ((one, first), (two, second)) =
         (one.correct(&second).unwrap(), two.correct(&first).unwrap());
@@ -105,15 +105,15 @@ fn set_up() -> (Pair, Pair) {
 
 #[test]
 fn set_ups_leave_no_secret() {
-    let (one, two) = set_up();
+    let (one, two) = set_up(3);
     let deltas = [&one, &two].map(|pair| pair.sender.secret());
-    leaves_none(&deltas, || drop(set_up()));
+    leaves_none(&deltas, || drop(set_up(3)));
 }
 
 #[test]
 fn silent_transfers_leave_no_seed() {
     let run = || {
-        let (mut one, mut two) = set_up();
+        let (mut one, mut two) = set_up(3);
         begin_batch(&mut two.sender, &mut one.receiver);
         two
     };
@@ -123,15 +123,7 @@ fn silent_transfers_leave_no_seed() {
 
 #[test]
 fn tables_leave_no_secret() {
-    let pair = |first: bool, byte| {
-        let (setup, message) = Setup::with_secrets(b"wiping tables", first, 4, secrets(byte));
-        (setup, message)
-    };
-    let ((one, first), (two, second)) = (pair(true, 7), pair(false, 8));
-    let ((one, first), (two, second)) = (one.reply(&second).unwrap(), two.reply(&first).unwrap());
-    let ((one, first), (two, second)) =
-        (one.correct(&second).unwrap(), two.correct(&first).unwrap());
-    let (mut one, mut two) = (one.finish(&second).unwrap(), two.finish(&first).unwrap());
+    let (mut one, mut two) = set_up(7);
     let delta = two.sender.secret();
     let (message, _) = one.receiver.extend_random(16);
     leaves_none(&[delta], || {

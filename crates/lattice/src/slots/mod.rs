@@ -10,7 +10,8 @@
 //! 16384 *slots*, its evaluations modulo T, and slots multiply one by one (Smart, Vercauteren,
 //! "Fully homomorphic SIMD operations", 2014). log2 T = 132, log2 q = 350, secrets are ternary, and
 //! errors have a standard deviation of 3.24. For 128 bits of security against classical attacks at
-//! this degree, the Homomorphic Encryption Standard allows log2 q up to 438, and Bossuat et al. 430.
+//! this degree, the Homomorphic Encryption Standard allows log2 q up to 438, and Bossuat et al. up
+//! to 430.
 //!
 //! **Shares.** As signed numbers, words are below 2^63 in magnitude, so |Σ x_j·y_j| is at most
 //! 2^127, and less than T / 4. The holder of the key decrypts v = Σ x_j·y_j + r mod T with r
@@ -25,10 +26,10 @@
 //! key sees v, which is uniform, and a message that it could simulate from v, by the argument of
 //! the module `answers`. The coefficients of c_0 + c_1·s are places of v's, plus a rest f, plus
 //! noise. f is uniform among 7·2^215 numbers. For uniform words y_j, as masks are, the mean of the
-//! noise is 2^139.1: an error of 3.24, times √(2·16384), times T / √12, times √(2/π). So each of the
-//! 16384 coefficients of a block is 2^-78.7 from the simulated one in statistical distance: for 2^34
-//! coefficients, 2^-44.7. Words that are not uniform could make noise of 2^150.4, and a distance of
-//! 2^-67. That c_1 hides the sums is ring-LWE, as there.
+//! noise is 2^139.1: an error of 3.24, times √(2·16384), times T / √12, times √(2/π). So each of
+//! the 16384 coefficients of a block is 2^-78.7 from the simulated one in statistical distance: for
+//! 2^34 coefficients, 2^-44.7. Words that are not uniform could make noise of 2^150.4, and a
+//! distance of 2^-67. That c_1 hides the sums is ring-LWE, as there.
 //!
 //! **Correctness.** f, noise (below 2^151 whatever the words) and all roundings (2^-5 of a step, by
 //! 16384 ternary coefficients) stay within half a step, q / T = 2^218, as f leaves 2^-4 of a step
@@ -38,6 +39,8 @@ mod numbers;
 mod ring;
 
 use crate::Error;
+#[cfg(test)]
+use crate::keys::Mutation;
 use crate::keys::{SEED, expand};
 use crate::sample::{error_modulo, ternary_modulo};
 use crate::wiped::{Wiped, wiped};
@@ -57,19 +60,6 @@ pub const KEY_WORDS: usize = SEED + polynomial_words(ALL);
 const KEY: &str = "a public key for products of elements";
 const FACTORS: &str = "encrypted elements";
 const ANSWER: &str = "masked products of elements";
-
-/// A part that a test leaves out of an answer, to show that it would notice.
-#[cfg(test)]
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Mutation {
-    None,
-    /// No encryption of zero except for its error.
-    NoZero,
-    /// No mask of the products.
-    NoMask,
-    /// Masks that are places, without a rest.
-    NoRest,
-}
 
 /// A party's secret key for products of elements, for one session.
 pub struct SecretKey {
@@ -133,16 +123,14 @@ pub fn answer_words(n: usize) -> usize {
 
 /// Draws a ternary polynomial, as evaluations.
 fn ternary(stream: &mut Stream) -> Wiped {
-    let moduli: Vec<_> = numbers().cipher.iter().map(|ring| &ring.modulus).collect();
-    let mut out = ternary_modulo(&moduli, SLOTS, &stream.reserve(SLOTS));
+    let mut out = ternary_modulo(&numbers().moduli(), SLOTS, &stream.reserve(SLOTS));
     numbers().evaluate(&mut out);
     out
 }
 
 /// Draws an error.
 fn error(range: &Reserved) -> Wiped {
-    let moduli: Vec<_> = numbers().cipher.iter().map(|ring| &ring.modulus).collect();
-    error_modulo(&moduli, SLOTS, range)
+    error_modulo(&numbers().moduli(), SLOTS, range)
 }
 
 /// Replaces coefficients e by e − a·s, as evaluations.

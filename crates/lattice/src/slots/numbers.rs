@@ -150,6 +150,10 @@ impl Conversion {
     }
 }
 
+fn moduli_of(rings: &[Ring]) -> Vec<&Modulus> {
+    rings.iter().map(|ring| &ring.modulus).collect()
+}
+
 /// Returns the constants, of which the process has one copy.
 pub(super) fn numbers() -> &'static Numbers {
     static NUMBERS: OnceLock<Numbers> = OnceLock::new();
@@ -173,7 +177,6 @@ impl Numbers {
             let square = times(word, word, p);
             [word, square, times(square, word, p)].map(|digit| ring.modulus.constant(digit))
         });
-        let moduli: Vec<Modulus> = CIPHER_PRIMES.into_iter().map(Modulus::new).collect();
         // T is 1 or 3 modulo 4.
         let rest = ROUND % 4;
         let quarter = |p: u64| times(p - rest, inverse_of_four(p), p);
@@ -197,12 +200,17 @@ impl Numbers {
             ),
             nearest: Conversion::new(&cipher[..SENT], &plain, &SLOT_PRIMES, negated_inverse(sent)),
             digits: digits.collect(),
-            dropping: Dropping::new(&moduli, SENT),
+            dropping: Dropping::new(&moduli_of(&cipher), SENT),
             quarter: (SLOT_PRIMES.map(quarter), quarter_of_product()),
             terms: terms.collect(),
             plain,
             cipher,
         }
+    }
+
+    /// Returns the primes of q.
+    pub fn moduli(&self) -> Vec<&Modulus> {
+        moduli_of(&self.cipher)
     }
 
     /// Lays words, as signed numbers, in slots. The rest of the slots are zeros.
@@ -297,8 +305,7 @@ impl Numbers {
 
     /// Rounds numbers modulo q to numbers modulo q', which are stored in the first places.
     pub fn switch(&self, numbers: &mut [u64]) {
-        let moduli: Vec<&Modulus> = self.cipher.iter().map(|ring| &ring.modulus).collect();
-        self.dropping.switch(&moduli, numbers);
+        self.dropping.switch(&self.moduli(), numbers);
     }
 
     /// Returns the slots of the polynomial whose coefficients have the places that are nearest to

@@ -1,7 +1,7 @@
 //! Polynomials of degree below 2N modulo X^2N + 1 and a prime, where N is the degree of kernels.
 //!
-//! With ι² = −1, X^2N + 1 = (X^N − ι)(X^N + ι). Modulo either factor, X = ζY turns a polynomial into
-//! one modulo Y^N + 1, where ζ^N = −ι or ζ^N = ι. So evaluations are those of the two halves of a
+//! With ι² = −1, X^2N + 1 = (X^N − ι)(X^N + ι). Modulo either factor, X = ζY turns a polynomial
+//! into one modulo Y^N + 1, where ζ^N = −ι or ζ^N = ι. So evaluations are those of the two halves of a
 //! butterfly, whose coefficients are multiplied by powers of ζ.
 
 use super::SLOTS;

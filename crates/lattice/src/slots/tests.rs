@@ -1,13 +1,7 @@
 //! Tests of products of elements: values, shares, views with mutations, and messages.
 
 use super::*;
-
-fn words(seed: u8, n: usize) -> Vec<u64> {
-    let mut words = vec![0; n];
-    let mut stream = Stream::new(&Key::from_bytes([seed; 16]), "test");
-    stream.reserve(n).fill(0, &mut words);
-    words
-}
+use crate::tests::words;
 
 /// Words of which many are extreme as signed numbers.
 fn edges(seed: u8, n: usize) -> Vec<u64> {

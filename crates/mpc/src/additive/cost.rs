@@ -3,7 +3,7 @@
 
 use super::sign::leaves_of;
 use crate::correlations::Comparisons;
-use crate::leaves::{Leaves, Wanted};
+use crate::leaves::Wanted;
 use crate::range::SUMS;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Recipient};
@@ -86,31 +86,15 @@ pub fn of(operation: Operation, parties: u64, comparisons: Comparisons) -> Cost 
             of(Operation::Sign { n, width }, parties, comparisons)
                 + of(Operation::BitMultiply { n }, parties, comparisons)
         }
-        Operation::InRange { n } if comparisons == Comparisons::LookedUp => {
-            let leaves = leaves_of(comparisons, Wanted::Propagate, 64);
-            let (words, rows) = (SUMS as u64, n + 1);
-            let above = conjoined(words * leaves.spans() as u64, rows, links);
-            looked_up(&leaves, words * rows) + above
-        }
-        Operation::InRange { n } => zeros(SUMS as u64, 64, n + 1, links),
+        Operation::InRange { n } => zeros(comparisons, SUMS as u64, 64, n + 1, links),
         Operation::Truncate { n, .. } => opened(if parties == 2 { n } else { 64 * n }),
         // A correlation has one right factor or two.
         Operation::And { n, width, rights } => opened((rights + rights.div_ceil(2)) * width * n),
         Operation::Sign { n, width } => {
-            let leaves = leaves_of(comparisons, Wanted::Carry, as_size(width));
-            let levels_above = top_carry_levels(leaves.spans());
-            let begun = match comparisons {
-                Comparisons::LookedUp => looked_up(&leaves, n),
-                Comparisons::Masked | Comparisons::Guarded => opened(width * n),
-            };
-            levels(begun, &levels_above, n, links)
+            let (begun, spans) = spans(comparisons, Wanted::Carry, width, n, links);
+            levels(begun, &top_carry_levels(spans), n, links)
         }
-        Operation::EqualZero { n, width } if comparisons == Comparisons::LookedUp => {
-            let leaves = leaves_of(comparisons, Wanted::Propagate, as_size(width));
-            let above = conjoined(leaves.spans() as u64, n, links);
-            looked_up(&leaves, n) + above
-        }
-        Operation::EqualZero { n, width } => zeros(1, width, n, links),
+        Operation::EqualZero { n, width } => zeros(comparisons, 1, width, n, links),
         Operation::BitMultiply { n } => opened(65 * n),
         Operation::BitToRing { n } => opened(n),
         Operation::ToBinary { width: 1, .. } if comparisons == Comparisons::LookedUp => {
@@ -138,30 +122,33 @@ fn levels(start: Cost, levels: &[(u64, u64)], n: u64, links: u64) -> Cost {
     })
 }
 
-/// Cost of testing, for n rows of words, whether all words of a row are zero.
-fn zeros(words: u64, width: u64, n: u64, links: u64) -> Cost {
-    let spans = Leaves::new(Wanted::Propagate, as_size(width)).spans() as u64;
-    let opened = Cost {
-        rounds: 1,
-        bits: words * width * n * links,
+/// Cost of testing, for n rows of words, whether all words of a row are zero: the bits of spans, and
+/// the AND of all planes.
+fn zeros(comparisons: Comparisons, words: u64, width: u64, n: u64, links: u64) -> Cost {
+    let (begun, spans) = spans(comparisons, Wanted::Propagate, width, words * n, links);
+    let planes = words * spans as u64;
+    begun
+        + Cost {
+            rounds: u64::from(planes.next_power_of_two().ilog2()),
+            bits: 2 * (planes - 1) * n * links,
+        }
+}
+
+/// Cost of the bits of spans of n numbers, and how many spans a number has. Masked numbers are
+/// opened. By tables, one party sends digits, and the other entries.
+fn spans(
+    comparisons: Comparisons,
+    wanted: Wanted,
+    width: u64,
+    n: u64,
+    links: u64,
+) -> (Cost, usize) {
+    let leaves = leaves_of(comparisons, wanted, as_size(width));
+    let (rounds, bits) = match comparisons {
+        Comparisons::LookedUp => (2, (leaves.positions() + leaves.entries()) as u64 * n),
+        Comparisons::Masked | Comparisons::Guarded => (1, width * n * links),
     };
-    opened + conjoined(words * spans, n, links)
-}
-
-/// Cost of the AND of this many planes.
-fn conjoined(planes: u64, n: u64, links: u64) -> Cost {
-    Cost {
-        rounds: u64::from(planes.next_power_of_two().ilog2()),
-        bits: 2 * (planes - 1) * n * links,
-    }
-}
-
-/// Cost of the bits of spans by tables: one party sends digits, the other entries.
-fn looked_up(leaves: &Leaves, n: u64) -> Cost {
-    Cost {
-        rounds: 2,
-        bits: (leaves.positions() + leaves.entries()) as u64 * n,
-    }
+    (Cost { rounds, bits }, leaves.spans())
 }
 
 fn as_size(number: u64) -> usize {

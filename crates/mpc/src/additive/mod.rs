@@ -28,9 +28,9 @@
 //! uniform to any n − 1 parties and is used for that value alone. So the opened value is uniform,
 //! and the honest parties' shares of it are uniform, subject to their sum with the other shares.
 //! Two parties also send what is not opened: a number or a table of one of them, under a mask that
-//! only this party knows ([`tables`], [`selection`], [`truncation`]).
-//! Revealed results are masked by a fresh sharing of zero, derived from keys that every two parties
-//! share. So the honest parties' shares say nothing beyond their sum.
+//! only this party knows ([`tables`], [`selection`], [`truncation`]). Revealed results are masked by
+//! a fresh sharing of zero, derived from keys that every two parties share. So the honest parties'
+//! shares say nothing beyond their sum.
 
 mod binary;
 mod checking;

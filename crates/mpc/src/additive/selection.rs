@@ -8,8 +8,8 @@
 //!
 //! **Two parties without a dealer** each know a share of b and of x, and b = b0 + b1 − 2·b0·b1. So
 //! b·x = Σ b_i·x_i + Σ b_j·y_i, where y_i = x_i(1 − 2b_i) and j is the other party. From a
-//! correlation with a bit β_j of party j, a word a_i of party i and \[β_j·a_i\], party j sends v_j =
-//! b_j ⊕ β_j and party i sends m_i = y_i − a_i. As b_j = v_j + (1 − 2v_j)β_j, b_j·y_i = v_j·y_i +
+//! correlation with a bit β_j of party j, a word a_i of party i and \[β_j·a_i\], party j sends v_j
+//! = b_j ⊕ β_j and party i sends m_i = y_i − a_i. As b_j = v_j + (1 − 2v_j)β_j, b_j·y_i = v_j·y_i +
 //! (1 − 2v_j)(β_j·m_i + β_j·a_i): party i knows y_i and v_j, and party j knows β_j and m_i. One
 //! round, 65 bits.
 //!

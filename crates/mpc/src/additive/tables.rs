@@ -7,8 +7,8 @@
 //! **Rounds and bits:** 2 rounds. A number takes a bit for each position from the reader, and a bit
 //! for each entry of its tables from the writer.
 //!
-//! The propagate bits of a span of one position need no secrecy, as both entries differ by one. They
-//! travel like all others.
+//! The propagate bits of a span of one position need no secrecy, as both entries differ by one.
+//! They travel like all others.
 //!
 //! **Simulation.** In the first round, the reader's digits are masked by random digits of its own.
 //! In the second, each entry is masked by that of a random table of the writer. Of this table, the

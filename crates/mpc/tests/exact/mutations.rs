@@ -211,8 +211,8 @@ const HARMLESS_AMONG_TWO: [&str; 3] = [
 /// reader's bit in the tree as any, and so is the mask of another entry for the writer's bit.
 ///
 /// The first products of a conversion to bits have factors of which one party has a share of zero.
-/// This share needs no mask. A bit that is a factor of the first level and of the second is the same
-/// message twice under one mask.
+/// This share needs no mask. A bit that is a factor of the first level and of the second is the
+/// same message twice under one mask.
 const HARMLESS_BY_TABLES: [&str; 31] = [
     "sign with a tree, read by 0: Dropped(4)",
     "sign with a tree, read by 0: Biased(4)",

@@ -1,8 +1,8 @@
 //! Links as slow as those of a given network, on one machine.
 //!
 //! A party's frames leave it one after another, whatever their receivers are, as fast as the
-//! network's bandwidth. Each arrives as a whole, by the network's delay later. So many messages can
-//! be under way. What travels is the frame: the records of TLS and the packets of TCP are not
+//! network's bandwidth. Each frame arrives as a whole, one delay after it has left. So many messages
+//! can be under way. What travels is the frame: the records of TLS and the packets of TCP are not
 //! counted, which are less than two hundredths of large messages.
 
 use super::Link;

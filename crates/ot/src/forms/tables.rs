@@ -82,6 +82,38 @@ fn segments(planes: &mut [u64], n: usize) -> Vec<Vec<&mut [u64]>> {
     segments
 }
 
+/// Computes an entry of each of n tables for every offset, as planes: the columns of the first
+/// offset, then those of the next, and so on. `hash` returns the hash of a segment.
+fn entries(
+    rows: &[u128],
+    n: usize,
+    next: fn(u128) -> u128,
+    offsets: &[u128],
+    columns: usize,
+    hash: impl Fn(usize) -> Hash + Sync,
+) -> Vec<u64> {
+    let mut out = vec![0; offsets.len() * columns * n / 64];
+    segments(&mut out, n)
+        .into_par_iter()
+        .enumerate()
+        .for_each(|(segment, mut planes)| {
+            let start = segment * SEGMENT;
+            let range = start..n.min(start + SEGMENT);
+            let (hash, mut sums) = (hash(segment), [0; SEGMENT]);
+            let sums = &mut sums[..range.len()];
+            combined(rows, range, n, next, sums);
+            let mut entry = vec![0; columns * sums.len() / 64];
+            for (planes, offset) in planes.chunks_mut(columns).zip(offsets) {
+                low_planes(&hash, sums, *offset, &mut entry);
+                let words = entry.chunks_exact(sums.len() / 64);
+                for (plane, words) in planes.iter_mut().zip(words) {
+                    plane.copy_from_slice(words);
+                }
+            }
+        });
+    out
+}
+
 impl Offered {
     /// Makes tables of 2^`digits` random entries of `columns` bits from `digits` transfers each.
     /// Returns planes with a bit for each table: all columns of entry 0, then those of entry 1, and
@@ -102,26 +134,9 @@ impl Offered {
             }
             *power = next(*power);
         }
-        let mut tables = vec![0; (columns << digits) * n / 64];
-        segments(&mut tables, n)
-            .into_par_iter()
-            .enumerate()
-            .for_each(|(segment, mut planes)| {
-                let start = segment * SEGMENT;
-                let range = start..n.min(start + SEGMENT);
-                let (hash, mut rows) = (self.hash(segment), [0; SEGMENT]);
-                let rows = &mut rows[..range.len()];
-                combined(&self.rows, range, n, next, rows);
-                let mut entry = vec![0; columns * rows.len() / 64];
-                for (planes, offset) in planes.chunks_mut(columns).zip(&*offsets) {
-                    low_planes(&hash, rows, *offset, &mut entry);
-                    let words = entry.chunks_exact(rows.len() / 64);
-                    for (plane, words) in planes.iter_mut().zip(words) {
-                        plane.copy_from_slice(words);
-                    }
-                }
-            });
-        tables
+        entries(&self.rows, n, next, &offsets, columns, |segment| {
+            self.hash(segment)
+        })
     }
 }
 
@@ -141,24 +156,9 @@ impl Chosen {
     pub fn look_up(self, digits: usize, columns: usize) -> Vec<u64> {
         let n = tables_of(self.len(), digits, columns);
         let next = next_power(&self.family);
-        let mut entries = vec![0; columns * n / 64];
-        segments(&mut entries, n)
-            .into_par_iter()
-            .enumerate()
-            .for_each(|(segment, planes)| {
-                let start = segment * SEGMENT;
-                let range = start..n.min(start + SEGMENT);
-                let (hash, mut rows) = (self.hash(segment), [0; SEGMENT]);
-                let rows = &mut rows[..range.len()];
-                combined(&self.rows, range, n, next, rows);
-                let mut entry = vec![0; columns * rows.len() / 64];
-                low_planes(&hash, rows, 0, &mut entry);
-                let words = entry.chunks_exact(rows.len() / 64);
-                for (plane, words) in planes.into_iter().zip(words) {
-                    plane.copy_from_slice(words);
-                }
-            });
-        entries
+        entries(&self.rows, n, next, &[0], columns, |segment| {
+            self.hash(segment)
+        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Correlations by oblivious transfer between every two parties, without any third party.
 //!
 //! **Computes** what [`super::kind`] defines. Among three parties and more, every party draws its
-//! shares of uniform columns locally. A product of shared values is the sum of what each party computes alone and of a cross
-//! term for every ordered pair of parties. Cross terms come from correlated transfers (Gilboa
-//! 1999), in which one party's bits are the choices and the other's values are the correlation.
-//! Cross terms of matrix products come from encryption, if the session has it and it costs less
+//! shares of uniform columns locally. A product of shared values is the sum of what each party
+//! computes alone and of a cross term for every ordered pair of parties. Cross terms come from
+//! correlated transfers (Gilboa 1999), in which one party's bits are the choices and the other's
+//! values are the correlation. Cross terms of matrix products come from encryption, if the session has it and it costs less
 //! (module `encrypted`).
 //!
 //! **Adversary:** semi-honest, all parties but one. Every transfer is secure for the honest one of

@@ -205,8 +205,8 @@ fn chains() -> Vec<(&'static str, Experiment)> {
     ]
 }
 
-/// Lists comparisons with trees over spans of two positions. A choice and its opposite have the same
-/// digits to send, and for half of these, masks of some two entries may be the same.
+/// Lists comparisons with trees over spans of two positions. A choice and its opposite have the
+/// same digits to send, and for half of these, masks of some two entries may be the same.
 pub fn longer() -> Vec<(&'static str, Experiment)> {
     vec![
         (
