@@ -34,11 +34,12 @@ INSIDE = {
         ["binary_field", "galois", "projection", "residue_field"],
     ],
     "lattice": [
-        ["error", "tiling", "wiped"],
-        ["residues"],
-        ["sample", "wire"],
-        ["keys"],
+        ["error", "prices", "wiped"],
+        ["residues", "tiling"],
+        ["sample", "waiting", "windows", "wire"],
+        ["keys", "layout"],
         ["encryption", "slots"],
+        ["packing"],
         ["answers"],
     ],
     "net": [

@@ -1,24 +1,25 @@
 //! Products of encrypted scalars with values, masked. The holder of the secret key gets one share
 //! of the product; the holder of the values has the other.
 //!
-//! **Secret of the holder of the values.** Let a block's sum have T terms. For each block of the
-//! product, the holder of the values sends c_1 = Σ a_j·v_j + a·u + e. It also sends the useful
-//! coefficients of c_0 = Σ b_j·v_j + b·u, each plus a mask place(r) + f. Here (b_j, a_j) are
-//! ciphertexts and (b, a) is the public key; u is ternary, e is an error, r is a uniform word, and
-//! place(r) = round(q·r / 2^64). f is uniform among 253·2^142 numbers around zero. Of a step Δ = q
-//! / 2^64, it leaves 2^-7.5 free at each side.
+//! **Secret of the holder of the values.** Let a block's sum have T terms. The blocks of an answer
+//! are packed in one ciphertext (C_0, C_1) (module `packing`). The holder of the values sends c_1 =
+//! C_1 + a·u + e. It also sends the useful coefficients of c_0 = C_0 + b·u, each plus a mask
+//! place(r) + f. Here (b, a) is the public key; u is ternary, e is an error, r is a uniform word,
+//! and place(r) = round(q·r / 2^64). f is uniform among 253·2^142 numbers around zero. Of a step Δ
+//! = q / 2^64, it leaves 2^-7.5 free at each side.
 //!
 //! *Simulation, from the share x = product + r and the view of the key's holder:* c_1 is drawn
 //! uniformly, c_0 = place(x) + f − c_1·s, and both are switched to fewer bits. This cannot be
 //! distinguished from the real message, for these reasons:
 //!
 //! 1. c_0 + c_1·s is place(product + r) + f plus noise: errors and roundings of the ciphertexts
-//!    times the values, u times the public key's error, e·s, and less than one for the roundings of
-//!    places. For values uniform among 64 bits, as masks are, and T = k·n' terms, its mean is
-//!    2^(63.6 + ½·log2 T). The statistical distance between f and f plus noise is |noise| /
-//!    (253·2^142): 2^-79.4 for T = 2^14, and at most 2^-77.4 ([`Tiling::deepest`] keeps T at 2^18
-//!    or below). So c_0 is, up to this distance, independent of u and e given x. Distances add up
-//!    over the coefficients of a session: for 2^24 of them to 2^-53.4 or less, for 2^34 to 2^-43.4.
+//!    times the values, the noise of packing (at most 2^57.6), u times the public key's error, e·s,
+//!    and less than one for the roundings of places. For values uniform among 64 bits, as masks
+//!    are, and T terms (k·n' of matrices, or the taps of a block's filters), its mean is 2^(63.6 +
+//!    ½·log2 T). The statistical distance between f and f plus noise is |noise| / (253·2^142):
+//!    2^-79.4 for T = 2^14, and at most 2^-77.4, since T is kept at 2^18 or below. So c_0 is, up to
+//!    this distance, independent of u and e given x. Distances add up over the coefficients of a
+//!    session: for 2^24 of them to 2^-53.4 or less, for 2^34 to 2^-43.4.
 //! 2. Then u and e appear only in a·u + e. This is a sample of ring-LWE with secret u and uniform
 //!    a, and hides the sum that is added to it.
 //!
@@ -30,119 +31,138 @@ use crate::encryption::{Ciphertexts, Values};
 #[cfg(test)]
 use crate::keys::Mutation;
 use crate::keys::{PublicKey, SecretKey, evaluate};
+use crate::layout::Layout;
+use crate::packing::offset;
 use crate::residues::{ALL, SENT, basis, each, of_prime};
 use crate::sample::{error, masks, ternary};
-use crate::tiling::{Places, Tiling};
+use crate::tiling::Places;
+use crate::waiting::PAIR;
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
 use kernels::message::unless_length;
-use kernels::ntt::{DEGREE, Evaluations};
+use kernels::ntt::DEGREE;
 use kernels::stream::{Key, Stream};
 use rayon::prelude::*;
 use std::ops::Range;
 
 const WHAT: &str = "masked products";
 
-/// Returns the number of words of the answer for m rows and these blocks of n columns.
+/// Returns the number of words of the answer for these blocks of columns.
 #[must_use]
-pub fn answer_words(tiling: Tiling, m: usize, n: usize, columns: Range<usize>) -> usize {
-    pairs(tiling, m, columns)
-        .map(|(row, column)| words(useful(tiling, m, n, row, column)))
+pub fn answer_words(layout: &Layout, columns: Range<usize>) -> usize {
+    let blocks = layout.blocks(columns);
+    blocks
+        .chunks(layout.together())
+        .map(|blocks| words(useful(layout, blocks)))
         .sum()
 }
 
-/// Lists the blocks of the product.
-fn pairs(tiling: Tiling, m: usize, columns: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
-    (0..m.div_ceil(tiling.rows()))
-        .flat_map(move |row| columns.clone().map(move |column| (row, column)))
+/// Returns the number of useful coefficients of an answer in which these blocks are packed.
+fn useful(layout: &Layout, blocks: &[(usize, usize)]) -> usize {
+    let useful = blocks
+        .iter()
+        .map(|(row, column)| layout.useful(*row, *column));
+    useful.sum()
 }
 
-/// Returns the number of useful coefficients of a block.
-fn useful(tiling: Tiling, m: usize, n: usize, row: usize, column: usize) -> usize {
-    let rows = tiling.rows().min(m - row * tiling.rows());
-    rows * tiling.columns().min(n - column * tiling.columns())
+/// Returns the useful coefficients of an answer in which these blocks are packed.
+pub(crate) fn packed_places(layout: &Layout, blocks: &[(usize, usize)]) -> Places {
+    let mut places = Places::new();
+    for (at, (row, column)) in blocks.iter().enumerate() {
+        let offset = offset(at, layout.depth());
+        let of_block = layout.products(*row, *column).into_iter();
+        places.extend(of_block.map(|(place, element)| (place + offset, element)));
+    }
+    places
 }
 
-/// Returns the number of words of a block with this number of useful coefficients.
+/// Returns the number of words of an answer with this number of useful coefficients.
 fn words(useful: usize) -> usize {
     wire::words(DEGREE, SENT) + wire::words(useful, SENT)
 }
 
 impl PublicKey {
-    /// Multiplies scalars and values. Adds this party's share of the product to `out`, m rows of n,
+    /// Multiplies scalars and values. The products wait for [`PublicKey::answer`], which sends them
+    /// together with those of further values.
+    pub fn multiply(&mut self, scalars: &Ciphertexts, values: &Values) {
+        scalars.times(values, &mut self.products);
+        for column in 0..values.columns.len() {
+            for row in 0..self.products.rows() / 2 {
+                let parts = self.blocks.push().chunks_exact_mut(ALL * DEGREE);
+                for (part, polynomial) in parts.enumerate() {
+                    self.products.read(2 * row + part, column, polynomial);
+                }
+            }
+        }
+    }
+
+    /// Masks and packs the products of these blocks of columns. Adds this party's share to `out`,
     /// and returns the message with the other party's share.
     ///
     /// # Panics
-    /// If the depths differ, or if `out` has the wrong size.
-    pub fn answer(&mut self, scalars: &Ciphertexts, values: &Values, out: &mut [u64]) -> Vec<u64> {
-        let (tiling, m, n) = (scalars.tiling, scalars.m, values.n);
-        assert!(out.len() == m * n, "m×n results");
-        scalars.times(values, &mut self.products);
-        let mut seeds = wiped(2 * pairs(tiling, m, values.columns.clone()).count());
+    /// If other blocks were multiplied, if a key for packing is missing, or if `out` has the wrong
+    /// size.
+    pub fn answer(&mut self, layout: &Layout, columns: Range<usize>, out: &mut [u64]) -> Vec<u64> {
+        assert!(
+            out.len() == layout.results_len(),
+            "the results of the layout"
+        );
+        let (blocks, together) = (layout.blocks(columns), layout.together());
+        assert!(
+            self.blocks.len() == blocks.len(),
+            "the products of the answer"
+        );
+        let mut waiting = std::mem::take(&mut self.blocks);
+        let mut seeds = wiped(2 * blocks.len().div_ceil(together));
         self.own.reserve(seeds.len()).fill(0, &mut seeds);
-        let work: Vec<((usize, usize), &[u64])> = pairs(tiling, m, values.columns.clone())
-            .zip(seeds.chunks_exact(2))
-            .collect();
         let key = &*self;
-        let answers: Vec<(Vec<u64>, Wiped)> = work
-            .par_iter()
-            .map(|((row, column), seed)| {
+        let answers: Vec<(Vec<u64>, Wiped)> = (waiting.take().par_chunks_mut(together * PAIR))
+            .zip(blocks.par_chunks(together))
+            .zip(seeds.par_chunks_exact(2))
+            .map(|((products, blocks), seed)| {
+                key.pack(products, layout.depth());
                 let own = Key::from_words([seed[0], seed[1]]);
                 let own = Stream::new(&own, "lattice: one answer");
-                let places = tiling.products(m, n, *row, *column);
-                key.answer_block(&places, *row, *column - values.columns.start, own)
+                key.mask(&mut products[..PAIR], &packed_places(layout, blocks), own)
             })
             .collect();
+        self.blocks = waiting;
         let mut message = Vec::with_capacity(answers.iter().map(|(words, _)| words.len()).sum());
-        for (((row, column), _), (words, words_of_masks)) in work.into_iter().zip(answers) {
+        for (blocks, (words, words_of_masks)) in blocks.chunks(together).zip(answers) {
             message.extend(words);
-            for ((_, element), word) in tiling
-                .products(m, n, row, column)
-                .iter()
-                .zip(&*words_of_masks)
-            {
+            let places = packed_places(layout, blocks);
+            for ((_, element), word) in places.iter().zip(&*words_of_masks) {
                 out[*element] = out[*element].wrapping_sub(*word);
             }
         }
         message
     }
 
-    /// Makes the message of one block. Also returns the words of its masks, by which the other
+    /// Makes the message of packed blocks. Also returns the words of its masks, by which the other
     /// party's share is too large.
-    fn answer_block(
-        &self,
-        places: &Places,
-        row: usize,
-        column: usize,
-        mut own: Stream,
-    ) -> (Vec<u64>, Wiped) {
+    fn mask(&self, sum: &mut [u64], places: &Places, mut own: Stream) -> (Vec<u64>, Wiped) {
         let n = places.len();
-        let [first, mut second] = self.masked_by_zero(&self.products, row, column, &mut own);
+        self.add_zero(sum, &mut own);
         let (masks, words) = masks(&mut own, n);
         #[cfg(test)]
         let masks = self.mutated(masks, &words);
+        let (first, second) = sum.split_at_mut(ALL * DEGREE);
         let mut useful = wiped(ALL * n);
-        for (useful, residues) in useful.chunks_exact_mut(n).zip(each(&first)) {
+        for (useful, residues) in useful.chunks_exact_mut(n).zip(each(first)) {
             read(residues, places, useful);
         }
         add(&mut useful, &masks);
         let mut message = Vec::with_capacity(self::words(n));
-        for (part, n) in [(&mut second, DEGREE), (&mut useful, n)] {
+        for (part, n) in [(second, DEGREE), (&mut useful, n)] {
             basis().switch(part);
             wire::write(&part[..SENT * n], n, &mut message);
         }
         (message, words)
     }
 
-    /// Returns the coefficients of an encryption of one block of the product, plus a fresh
-    /// encryption of zero.
-    pub(crate) fn masked_by_zero(
-        &self,
-        products: &Evaluations,
-        row: usize,
-        column: usize,
-        own: &mut Stream,
-    ) -> [Wiped; 2] {
+    /// Adds a fresh encryption of zero to a ciphertext, and turns its evaluations into
+    /// coefficients.
+    pub(crate) fn add_zero(&self, sum: &mut [u64], own: &mut Stream) {
         let mut secret = ternary(&own.reserve(DEGREE));
         #[cfg(test)]
         if self.mutation == Mutation::NoZero {
@@ -150,21 +170,16 @@ impl PublicKey {
         }
         evaluate(&mut secret);
         let mut term = wiped(DEGREE);
-        let [first, mut second] = [0, 1].map(|part| {
-            let mut sum = wiped(ALL * DEGREE);
-            products.read(2 * row + part, column, &mut sum);
+        for (sum, key) in sum.chunks_exact_mut(ALL * DEGREE).zip(&self.parts) {
             for ((at, modulus), sum) in
                 (basis().moduli.iter().enumerate()).zip(sum.chunks_exact_mut(DEGREE))
             {
-                let of_key = of_prime(&self.parts[part], at);
-                modulus.sum_of_products(&mut term, &[(of_key, of_prime(&secret, at))]);
+                modulus.sum_of_products(&mut term, &[(of_prime(key, at), of_prime(&secret, at))]);
                 modulus.add(sum, &term);
                 modulus.to_coefficients(sum);
             }
-            sum
-        });
-        add(&mut second, &error(&own.reserve(DEGREE)));
-        [first, second]
+        }
+        add(&mut sum[ALL * DEGREE..], &error(&own.reserve(DEGREE)));
     }
 }
 
@@ -186,38 +201,42 @@ fn add(a: &mut [u64], b: &[u64]) {
 }
 
 impl SecretKey {
-    /// Decrypts an answer and adds the share in it to `out`, m rows of n.
+    /// Decrypts an answer and adds the share in it to `out`.
     ///
     /// # Errors
-    /// If the message is not an answer for these blocks.
+    /// If the message is not an answer for these blocks of columns.
     ///
     /// # Panics
     /// If `out` has the wrong size.
     pub fn decrypt(
         &self,
-        tiling: Tiling,
-        (m, n): (usize, usize),
+        layout: &Layout,
         columns: Range<usize>,
         message: &[u64],
         out: &mut [u64],
     ) -> Result<(), Error> {
-        assert!(out.len() == m * n, "m×n results");
-        unless_length(WHAT, answer_words(tiling, m, n, columns.clone()), message)?;
+        assert!(
+            out.len() == layout.results_len(),
+            "the results of the layout"
+        );
+        unless_length(WHAT, answer_words(layout, columns.clone()), message)?;
+        let blocks = layout.blocks(columns);
         let (mut work, mut rest) = (Vec::new(), message);
-        for (row, column) in pairs(tiling, m, columns) {
-            let (now, later) = rest.split_at(words(useful(tiling, m, n, row, column)));
-            work.push((row, column, now));
+        for blocks in blocks.chunks(layout.together()) {
+            let (now, later) = rest.split_at(words(useful(layout, blocks)));
+            work.push((blocks, now));
             rest = later;
         }
-        let shares: Vec<Vec<u64>> = work
+        let shares: Vec<(Places, Vec<u64>)> = work
             .par_iter()
-            .map(|(row, column, words)| {
-                self.decrypt_block(&tiling.products(m, n, *row, *column), words)
+            .map(|(blocks, words)| {
+                let places = packed_places(layout, blocks);
+                let shares = self.decrypt_block(&places, words)?;
+                Ok((places, shares))
             })
             .collect::<Result<_, Error>>()?;
-        for ((row, column, _), shares) in work.into_iter().zip(shares) {
-            for ((_, element), share) in tiling.products(m, n, row, column).into_iter().zip(shares)
-            {
+        for (places, shares) in shares {
+            for ((_, element), share) in places.into_iter().zip(shares) {
                 out[element] = out[element].wrapping_add(share);
             }
         }
@@ -264,23 +283,25 @@ impl PublicKey {
         }
     }
 
-    /// Returns the noise of the useful coefficients of answers without masks, in all blocks.
+    /// Returns the noise of the useful coefficients of an answer without masks.
     pub(crate) fn noise(
         &mut self,
-        scalars: &Ciphertexts,
-        values: &Values,
+        layout: &Layout,
+        columns: Range<usize>,
         secret: &SecretKey,
         product: &[u64],
     ) -> Vec<f64> {
-        let (tiling, m, n) = (scalars.tiling, scalars.m, values.n);
         let mut noise = Vec::new();
-        scalars.times(values, &mut self.products);
-        for (row, column) in pairs(tiling, m, values.columns.clone()) {
+        let mut waiting = std::mem::take(&mut self.blocks);
+        let (blocks, together) = (layout.blocks(columns), layout.together());
+        for (products, blocks) in
+            (waiting.take().chunks_mut(together * PAIR)).zip(blocks.chunks(together))
+        {
+            self.pack(products, layout.depth());
             let mut own = Stream::new(&kernels::stream::random_key().unwrap(), "noise");
-            let column_of_products = column - values.columns.start;
-            let [mut sum, mut second] =
-                self.masked_by_zero(&self.products, row, column_of_products, &mut own);
-            evaluate(&mut second);
+            self.add_zero(&mut products[..PAIR], &mut own);
+            let (sum, second) = products[..PAIR].split_at_mut(ALL * DEGREE);
+            evaluate(second);
             for ((modulus, second), secret) in (basis().moduli.iter())
                 .zip(second.chunks_exact_mut(DEGREE))
                 .zip(secret.secret.chunks_exact(DEGREE))
@@ -289,8 +310,8 @@ impl PublicKey {
                 modulus.sum_of_products(second, &[(&evaluations, secret)]);
                 modulus.to_coefficients(second);
             }
-            add(&mut sum, &second);
-            for (place, element) in tiling.products(m, n, row, column) {
+            add(sum, second);
+            for (place, element) in packed_places(layout, blocks) {
                 let residues = std::array::from_fn(|prime| sum[prime * DEGREE + place]);
                 noise.push(basis().distance(residues, product[element]));
             }

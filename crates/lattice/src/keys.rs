@@ -1,7 +1,9 @@
 //! Keys: each party's secret key, and the public keys of the others.
 
-use crate::residues::{ALL, BITS, basis, each};
+use crate::prices::STEPS;
+use crate::residues::{ALL, BITS, basis, each, of_prime};
 use crate::sample::{error, reserve_uniform, ternary, uniform};
+use crate::waiting::Waiting;
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
 use kernels::message::unless_length;
@@ -35,10 +37,33 @@ pub struct PublicKey {
     /// Two polynomials b and a, as evaluations, with small b + a·s for the secret s.
     pub(crate) parts: [Vec<u64>; 2],
     pub(crate) own: Stream,
-    /// The current answer's products. The memory is reused.
+    /// Keys of the steps that pack answers, as far as they have arrived.
+    pub(crate) steps: [Option<StepKey>; STEPS],
+    /// Products of ciphertexts with values. The memory is reused.
     pub(crate) products: Evaluations,
+    /// Blocks of the product that wait for their answer.
+    pub(crate) blocks: Waiting,
     #[cfg(test)]
     pub(crate) mutation: Mutation,
+}
+
+/// Another party's key for a step: for each prime, the parts b_j and then the parts a_j of all
+/// digits.
+pub(crate) struct StepKey(pub Vec<u64>);
+
+impl StepKey {
+    /// Returns a polynomial of a digit modulo a prime.
+    pub fn digit(&self, prime: usize, part: usize, digit: usize) -> &[u64] {
+        of_prime(&self.0, (2 * prime + part) * ALL + digit)
+    }
+
+    /// Stores a polynomial of a digit.
+    pub fn put(&mut self, part: usize, digit: usize, polynomial: &[u64]) {
+        for (prime, of_prime) in each(polynomial).enumerate() {
+            let start = ((2 * prime + part) * ALL + digit) * DEGREE;
+            self.0[start..start + DEGREE].copy_from_slice(of_prime);
+        }
+    }
 }
 
 /// A part that a test leaves out of an answer, to show that it would notice.
@@ -124,7 +149,9 @@ impl PublicKey {
         Ok(Self {
             parts: [b, a],
             own,
+            steps: [const { None }; STEPS],
             products: Evaluations::default(),
+            blocks: Waiting::default(),
             #[cfg(test)]
             mutation: Mutation::None,
         })

@@ -1,24 +1,28 @@
 //! Tests of each end's view, each with a mutation that it must catch; and known answers for all
 //! messages.
 
+use crate::answers::packed_places;
 use crate::keys::{self, Mutation, SEED, evaluate, expand};
+use crate::layout::scatter;
+use crate::prices::STEPS;
 use crate::residues::{ALL, BITS, HIGHEST, SENT, basis, each, of_prime};
 use crate::sample::{error, reserve_uniform, ternary, uniform};
 use crate::tests;
+use crate::waiting::PAIR;
 use crate::{
-    Ciphertexts, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words, wire,
+    Ciphertexts, Layout, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words, wire,
 };
-use kernels::ntt::{DEGREE, Evaluations};
+use kernels::ntt::DEGREE;
 use kernels::stream::{Key, Stream};
 
-/// Rows, depth and columns of the tested products: four answers of 4096 useful coefficients.
+/// Rows, depth and columns of the tested products: four blocks of 4096 useful coefficients, in two
+/// answers.
 const SHAPE: (usize, usize, usize) = (64, 2, 256);
 
-fn tiling() -> Tiling {
-    let (m, k, _) = SHAPE;
-    Tiling::all(m, k)
-        .find(|tiling| tiling.rows() == m && tiling.depths(k) == 1)
-        .unwrap()
+fn layout() -> Layout {
+    let (m, k, n) = SHAPE;
+    let tiling = Tiling::all(m, k).find(|tiling| tiling.rows() == m && tiling.together() == k);
+    tests::matrices(tiling.unwrap(), m, k, n)
 }
 
 fn key(byte: u8) -> Key {
@@ -27,9 +31,13 @@ fn key(byte: u8) -> Key {
 
 /// Returns both ends of a session with known randomness, and the message between them.
 fn ends(mutation: Mutation) -> (SecretKey, PublicKey, Vec<u64>) {
-    let (secret, message) = SecretKey::from_keys(&key(1), &key(2));
+    let (mut secret, message) = SecretKey::from_keys(&key(1), &key(2));
     let mut public = PublicKey::read(&message, &key(3)).unwrap();
     public.mutation = mutation;
+    let keys = secret.packing_keys_from(&key(10), &tests::all_steps());
+    public
+        .read_packing_keys(&tests::all_steps(), &keys)
+        .unwrap();
     (secret, public, message)
 }
 
@@ -191,12 +199,15 @@ fn public_keys_and_ciphertexts_look_uniform() {
     let tiling = Tiling::all(m, k)
         .find(|tiling| tiling.rows() == 16 && tiling.depths(k) == 1)
         .unwrap();
+    let layout = tests::matrices(tiling, m, k, 1);
     for scalar in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
         let (mut secret, _, public) = ends(Mutation::None);
         assert!(look_uniform(&public));
         let scalars = vec![scalar; m * k];
-        let first = secret.encrypt_from(&key(4), tiling, &scalars, k);
-        assert_eq!(first.len(), ciphertext_words(tiling, m, k));
+        let first = secret.encrypt_from(&key(4), &layout, &scalars);
+        assert_eq!(first.len(), ciphertext_words(&layout));
+        let packing = secret.packing_keys_from(&key(7), &tests::all_steps());
+        assert!(look_uniform(&packing));
         assert!(look_uniform(&first));
 
         // The message is made again with another seed, and with its own seed.
@@ -207,9 +218,9 @@ fn public_keys_and_ciphertexts_look_uniform() {
                 .map(|(one, other)| coefficients(&difference(one, other)))
                 .collect()
         };
-        let second = secret.encrypt_from(&key(5), tiling, &scalars, k);
+        let second = secret.encrypt_from(&key(5), &layout, &scalars);
         assert!(are_uniform(&between(&first, &second)));
-        let again = secret.encrypt_from(&key(4), tiling, &scalars, k);
+        let again = secret.encrypt_from(&key(4), &layout, &scalars);
         let small = between(&first, &again);
         assert!(
             !are_uniform(&small) && small.iter().all(|error| size(error).is_some()),
@@ -217,7 +228,7 @@ fn public_keys_and_ciphertexts_look_uniform() {
         );
 
         secret.secret.fill(0);
-        let bare = secret.encrypt_from(&key(6), tiling, &scalars, k);
+        let bare = secret.encrypt_from(&key(6), &layout, &scalars);
         assert!(!look_uniform(&bare), "a missing secret is noticed");
     }
 }
@@ -241,15 +252,15 @@ fn every_polynomial_has_a_fresh_error_and_secrets_are_ternary() {
 
     let (m, k, n) = SHAPE;
     let scalar = 0x0123_4567_89ab_cdef;
-    let encrypted = secret.encrypt_from(&key(4), tiling(), &vec![scalar; 3 * m * k], k);
-    let placed = basis().place(&vec![scalar; DEGREE]);
-    let places = tiling().scalars(m, k, 0, 0);
-    let mut hidden = nothing.clone();
-    for (place, _) in &places {
-        (0..ALL).for_each(|prime| {
-            hidden[prime * DEGREE + place] = placed[prime * DEGREE + place];
-        });
-    }
+    let Layout::Matrices(tiling, _) = layout() else {
+        unreachable!("matrices");
+    };
+    let three = tests::matrices(tiling, 3 * m, k, n);
+    let scalars = vec![scalar; 3 * m * k];
+    let encrypted = secret.encrypt_from(&key(4), &three, &scalars);
+    let mut words = vec![0; DEGREE];
+    scatter(&three.scalars(0, 0), &scalars, &mut words);
+    let hidden = basis().place(&words);
     let [firsts, seconds] = parts(&encrypted);
     let mut errors: Vec<Vec<u64>> = (firsts.iter().zip(&seconds))
         .map(|(first, second)| error_of(first, second, &evaluations, &hidden))
@@ -263,25 +274,47 @@ fn every_polynomial_has_a_fresh_error_and_secrets_are_ternary() {
     assert!(!is_error(&left), "a missing error is noticed");
 
     // In answers to zero values, without an encryption of zero, only the error remains.
-    let received = tests::received(
-        tiling(),
-        m,
-        k,
-        &encrypted[..ciphertext_words(tiling(), m, k)],
-    );
-    let values = tests::ready(tiling(), &vec![0; k * n], k, 0..tiling().column_blocks(n));
-    let received = received.unwrap();
-    let mut products = Evaluations::default();
-    received.times(&values, &mut products);
+    let layout = layout();
+    let received = tests::received(&layout, &encrypted[..ciphertext_words(&layout)]).unwrap();
+    let all = 0..layout.columns();
+    public.multiply(&received, &tests::ready(&layout, &vec![0; k * n], all));
     let mut own = Stream::new(&key(7), "test");
-    for column in 0..tiling().column_blocks(n) {
-        let [first, second] = public.masked_by_zero(&products, 0, column, &mut own);
+    let blocks = public.blocks.take().to_vec();
+    for block in blocks.chunks_exact(PAIR) {
+        let [first, second] = with_zero(&public, block, &mut own);
         assert!(*first == nothing && is_error(&second));
         public.mutation = Mutation::None;
-        let [_, second] = public.masked_by_zero(&products, 0, column, &mut own);
+        let [_, second] = with_zero(&public, block, &mut own);
         assert!(!is_error(&second));
         public.mutation = Mutation::NoZero;
     }
+
+    // Keys for packing hide φ(s), and differ from such encryptions by errors.
+    let steps = tests::all_steps();
+    let keys = secret.packing_keys_from(&key(10), &steps);
+    let [firsts, seconds] = parts(&keys);
+    assert_eq!(firsts.len(), ALL * STEPS);
+    let plain = coefficients(&evaluations);
+    for (at, (first, second)) in firsts.iter().zip(&seconds).enumerate() {
+        let (factor, digit) = (1 + (DEGREE >> steps[at / ALL]), at % ALL);
+        let mut hidden = nothing.clone();
+        let p = basis().moduli[digit].value();
+        for (exponent, x) in of_prime(&plain, digit).iter().enumerate() {
+            let image = exponent * factor % (2 * DEGREE);
+            let x = if image < DEGREE { *x } else { (p - x) % p };
+            hidden[digit * DEGREE + image % DEGREE] = x;
+        }
+        assert!(is_error(&error_of(first, second, &evaluations, &hidden)));
+        assert!(!is_error(&error_of(first, second, &evaluations, &nothing)));
+    }
+}
+
+/// Returns a block with a fresh encryption of zero.
+fn with_zero(public: &PublicKey, block: &[u64], own: &mut Stream) -> [Vec<u64>; 2] {
+    let mut block = block.to_vec();
+    public.add_zero(&mut block, own);
+    let second = block.split_off(ALL * DEGREE);
+    [block, second]
 }
 
 /// The view of an answer by the holder of the secret key.
@@ -297,40 +330,64 @@ struct View {
 fn views(values: &[u64], mutation: Mutation) -> [View; 2] {
     let (m, k, n) = SHAPE;
     let (mut secret, mut public, _) = ends(mutation);
-    let tiling = tiling();
+    let layout = layout();
     let scalars = vec![0x0123_4567_89ab_cdef; m * k];
-    let message = secret.encrypt_from(&key(4), tiling, &scalars, k);
-    let received = tests::received(tiling, m, k, &message).unwrap();
-    let ready = tests::ready(tiling, values, k, 0..tiling.column_blocks(n));
+    let message = secret.encrypt_from(&key(4), &layout, &scalars);
+    let received = tests::received(&layout, &message).unwrap();
+    let ready = tests::ready(&layout, values, 0..layout.columns());
     [(); 2].map(|()| {
-        let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
-        view(&secret, &received, &ready, &answer)
+        public.multiply(&received, &ready);
+        let answer = public.answer(&layout, 0..layout.columns(), &mut vec![0; m * n]);
+        view(&secret, &public, &received, &ready, &answer)
     })
 }
 
-fn view(secret: &SecretKey, received: &Ciphertexts, values: &Values, answer: &[u64]) -> View {
-    let (m, _, n) = SHAPE;
-    let blocks = values.columns.len();
-    let (mut seconds, mut words, mut rests) = ([vec![], vec![]], vec![], vec![]);
-    for (column, block) in answer.chunks_exact(answer.len() / blocks).enumerate() {
-        let sent = &block[..wire::words(DEGREE, SENT)];
-        let mut second = vec![0; SENT * DEGREE];
-        wire::read("a test", sent, DEGREE, &mut second).unwrap();
-        let [mut a, mut of_values, mut guess] = [(); 3].map(|()| vec![0; ALL * DEGREE]);
-        received.blocks.read(1, 0, &mut a);
+/// Returns c_1 of each answer, as packing makes it of products with guessed values.
+fn guesses(public: &PublicKey, received: &Ciphertexts, values: &Values) -> Vec<Vec<u64>> {
+    let layout = layout();
+    let [mut a, mut of_values] = [(); 2].map(|()| vec![0; ALL * DEGREE]);
+    received.blocks.read(1, 0, &mut a);
+    let mut products = vec![0; layout.columns() * PAIR];
+    for (column, guess) in products.chunks_exact_mut(PAIR).enumerate() {
         values.blocks.read(column, 0, &mut of_values);
         for ((modulus, guess), (a, b)) in (basis().moduli.iter())
-            .zip(guess.chunks_exact_mut(DEGREE))
+            .zip(guess[ALL * DEGREE..].chunks_exact_mut(DEGREE))
             .zip(each(&a).zip(each(&of_values)))
         {
             modulus.sum_of_products(guess, &[(a, b)]);
         }
-        let guess = basis().switched(&coefficients(&guess));
-        seconds[1].push(difference(&second, &guess));
+    }
+    let answers = products
+        .chunks_mut(layout.together() * PAIR)
+        .map(|products| {
+            public.pack(products, layout.depth());
+            basis().switched(&coefficients(&products[ALL * DEGREE..PAIR]))
+        });
+    answers.collect()
+}
+
+fn view(
+    secret: &SecretKey,
+    public: &PublicKey,
+    received: &Ciphertexts,
+    values: &Values,
+    answer: &[u64],
+) -> View {
+    let (layout, guesses) = (layout(), guesses(public, received, values));
+    let blocks = layout.blocks(0..layout.columns());
+    let (mut seconds, mut words, mut rests) = ([vec![], vec![]], vec![], vec![]);
+    for ((message, guess), blocks) in (answer.chunks_exact(answer.len() / guesses.len()))
+        .zip(&guesses)
+        .zip(blocks.chunks(layout.together()))
+    {
+        let sent = &message[..wire::words(DEGREE, SENT)];
+        let mut second = vec![0; SENT * DEGREE];
+        wire::read("a test", sent, DEGREE, &mut second).unwrap();
+        seconds[1].push(difference(&second, guess));
         seconds[0].push(second);
 
-        let places = received.tiling.products(m, n, 0, column);
-        let opened = secret.open_block(&places, block).unwrap();
+        let places = packed_places(&layout, blocks);
+        let opened = secret.open_block(&places, message).unwrap();
         for at in 0..places.len() {
             let residues = std::array::from_fn(|prime| opened[prime * places.len() + at]);
             let (word, rest) = basis().word_and_rest(residues);
@@ -455,13 +512,19 @@ fn answers_to_different_values_look_alike() {
 fn randomness_that_serves_twice_is_noticed() {
     let (m, k, n) = SHAPE;
     let (mut secret, mut public, message) = ends(Mutation::None);
-    let encrypted = secret.encrypt_from(&key(4), tiling(), &vec![3; m * k], k);
-    let received = tests::received(tiling(), m, k, &encrypted).unwrap();
-    let ready = tests::ready(tiling(), &vec![5; k * n], k, 0..tiling().column_blocks(n));
+    let layout = layout();
+    let encrypted = secret.encrypt_from(&key(4), &layout, &vec![3; m * k]);
+    let received = tests::received(&layout, &encrypted).unwrap();
+    let ready = tests::ready(&layout, &vec![5; k * n], 0..layout.columns());
     let mut another = PublicKey::read(&message, &key(3)).unwrap();
+    let keys = secret.packing_keys_from(&key(10), &tests::all_steps());
+    another
+        .read_packing_keys(&tests::all_steps(), &keys)
+        .unwrap();
     let two = [&mut public, &mut another].map(|public| {
-        let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
-        view(&secret, &received, &ready, &answer)
+        public.multiply(&received, &ready);
+        let answer = public.answer(&layout, 0..layout.columns(), &mut vec![0; m * n]);
+        view(&secret, public, &received, &ready, &answer)
     });
     assert_eq!(uniform_parts(&two), [false; 3]);
 }
@@ -471,14 +534,18 @@ fn coefficients_that_are_of_no_use_are_not_sent() {
     let (m, k, n) = (3, 4, 5);
     let (mut secret, mut public, _) = ends(Mutation::None);
     for tiling in Tiling::all(m, k) {
-        let (rows, columns) = (m.div_ceil(tiling.rows()), tiling.column_blocks(n));
-        let encrypted = secret.encrypt_from(&key(4), tiling, &[3; 12], k);
-        let received = tests::received(tiling, m, k, &encrypted).unwrap();
-        let values = tests::ready(tiling, &[5; 20], k, 0..columns);
-        let answer = public.answer(&received, &values, &mut [0; 15]);
-        let useful: Vec<usize> = (0..rows)
-            .flat_map(|row| (0..columns).map(move |column| (row, column)))
-            .map(|(row, column)| tiling.products(m, n, row, column).len())
+        let layout = tests::matrices(tiling, m, k, n);
+        let all = 0..layout.columns();
+        let encrypted = secret.encrypt_from(&key(4), &layout, &[3; 12]);
+        let received = tests::received(&layout, &encrypted).unwrap();
+        let values = tests::ready(&layout, &[5; 20], all.clone());
+        public.multiply(&received, &values);
+        let block = public.blocks.take()[..PAIR].to_vec();
+        public.multiply(&received, &values);
+        let answer = public.answer(&layout, all.clone(), &mut [0; 15]);
+        let blocks = layout.blocks(all.clone());
+        let useful: Vec<usize> = (blocks.chunks(tiling.together()))
+            .map(|blocks| packed_places(&layout, blocks).len())
             .collect();
         assert_eq!(useful.iter().sum::<usize>(), m * n);
         let packed = |numbers: usize| -> usize {
@@ -488,13 +555,11 @@ fn coefficients_that_are_of_no_use_are_not_sent() {
         };
         let expected = useful.iter().map(|of| packed(DEGREE) + packed(*of)).sum();
         assert_eq!(answer.len(), expected);
-        assert_eq!(answer_words(tiling, m, n, 0..columns), expected);
+        assert_eq!(answer_words(&layout, all), expected);
 
         // They would reveal sums of fewer products, which no mask hides.
-        let mut products = Evaluations::default();
-        received.times(&values, &mut products);
         let mut own = Stream::new(&key(7), "test");
-        let [first, mut second] = public.masked_by_zero(&products, 0, 0, &mut own);
+        let [first, mut second] = with_zero(&public, &block, &mut own);
         evaluate(&mut second);
         let product = encryption_of(&second, &secret.secret, &vec![0; ALL * DEGREE]);
         let sum = basis().switched(&difference(&first, &coefficients(&product)));
@@ -535,26 +600,28 @@ fn digest(messages: &[&[u64]]) -> String {
 fn known_answers() {
     let (m, k, n) = (5, 120, 70);
     let (mut secret, mut public, message) = ends(Mutation::None);
-    let mut digests = vec![digest(&[&message])];
-    let mut words = vec![0; m * k + k * n];
+    let keys = secret.packing_keys_from(&key(11), &[1, 4]);
+    let mut digests = vec![digest(&[&message]), digest(&[&keys])];
+    let mut words = vec![0; 10_000];
     Stream::new(&key(9), "test")
         .reserve(words.len())
         .fill(0, &mut words);
-    let (scalars, values) = words.split_at(m * k);
-    // Several depths, where the last blocks are not full.
-    for tiling in Tiling::all(m, k)
-        .filter(|tiling| tiling.rows() == 4)
-        .step_by(3)
-    {
-        let all = 0..tiling.column_blocks(n);
-        let encrypted = secret.encrypt_from(&key(4), tiling, scalars, k);
-        let received = tests::received(tiling, m, k, &encrypted).unwrap();
-        let [mut one, mut other] = [(); 2].map(|()| vec![0; m * n]);
-        let ready = tests::ready(tiling, values, k, all.clone());
-        let answer = public.answer(&received, &ready, &mut one);
-        secret
-            .decrypt(tiling, (m, n), all, &answer, &mut other)
-            .unwrap();
+    // Several depths, where the last blocks are not full; and images.
+    let tilings = Tiling::all(m, k).filter(|tiling| tiling.rows() == 4);
+    let mut layouts: Vec<Layout> = (tilings.step_by(3))
+        .map(|tiling| tests::matrices(tiling, m, k, n))
+        .collect();
+    layouts.push(Layout::Images(tests::images()));
+    for layout in layouts {
+        let all = 0..layout.columns();
+        let (scalars, values) = words.split_at(layout.scalars_len());
+        let values = &values[..layout.values_len(&(0..layout.columns()))];
+        let encrypted = secret.encrypt_from(&key(4), &layout, scalars);
+        let received = tests::received(&layout, &encrypted).unwrap();
+        let [mut one, mut other] = [(); 2].map(|()| vec![0; layout.results_len()]);
+        public.multiply(&received, &tests::ready(&layout, values, all.clone()));
+        let answer = public.answer(&layout, all.clone(), &mut one);
+        secret.decrypt(&layout, all, &answer, &mut other).unwrap();
         digests.push(digest(&[&encrypted]));
         digests.push(digest(&[&answer, &one, &other]));
     }
@@ -562,12 +629,19 @@ fn known_answers() {
         digests,
         [
             "98e245b9e00e806b",
-            "99a503a2f1b1b3b4",
+            "566a9528f5144a42",
+            "cc5aca16f0668704",
             "0b015f440f56fb32",
-            "118976cc53e74f66",
-            "f03eef587f349f60",
-            "bfe26292e8eb57d0",
-            "84861563f0032567"
+            "71ee1111a2e0bbb0",
+            "bbcd586c5bd00a86",
+            "c74225fc7bbac735",
+            "c3ce4e62a8f2dfc0",
+            "d2699472b3c1b844",
+            "a1009961669441fb",
+            "b163a7817dfafc83",
+            "ea4910ac80376d68",
+            "66e5283dc8a983f1",
+            "fa553e280c4063fb",
         ]
     );
 }

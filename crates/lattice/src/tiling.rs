@@ -2,34 +2,21 @@
 //!
 //! **Packing** (as in Huang, Lu, Hong, Ding, "Cheetah: lean and fast secure two-party deep neural
 //! network inference", USENIX Security 2022, section 3). Blocks of m'×k' scalars and k'×n' values,
-//! where m'·k'·n' is the degree, are encoded in polynomials as Σ a_ij X^(i·k'n' + k'−1−j) and Σ
-//! b_jl X^(l·k' + j). In their product, the coefficient of X^(i·k'n' + l·k' + k'−1) is Σ_j
-//! a_ij·b_jl. Other pairs have other remainders modulo k', and so do those that pass X^N. Blocks
-//! along the depth are added before anything is sent.
+//! where m'·k'·n' is the degree, are encoded in polynomials as Σ a_ij X^(i·k'n' − j) and Σ
+//! b_jl X^(l·k' + j). In their product, the coefficient of X^((i·n' + l)·k') is Σ_j a_ij·b_jl.
+//! Other pairs have other remainders modulo k', and so do those that pass X^N. Blocks along the
+//! depth are added before anything is sent.
 
+use crate::prices::{Counts, Prices, STEPS};
 use kernels::ntt::DEGREE;
 use std::ops::Range;
 
-/// The deepest block, for which at least 64 coefficients of a product are useful.
-const DEEPEST: usize = 128;
+/// The deepest block: as many steps as there are keys for packing.
+pub(crate) const DEEPEST: usize = 1 << STEPS;
 
 /// The most products of errors with values of 64 bits that the noise of a coefficient may sum; see
 /// `answers`.
-const MOST_TERMS: usize = 1 << 18;
-
-/// Bytes of a ciphertext on the wire, and of an answer without its useful coefficients.
-const CIPHERTEXT: u64 = 219_136;
-const ANSWER: u64 = 87_040;
-
-/// Bits of a useful coefficient.
-const COEFFICIENT: u64 = 85;
-
-/// Bytes worth a microsecond of one core, as on a link of 2 Gbit/s.
-const MICROSECOND: u64 = 250;
-
-/// Microseconds of a ciphertext, of an answer, of a block of values, and of ten products, for both
-/// ends together on a core with AVX-512.
-const TIMES: [u64; 4] = [550, 760, 58, 150];
+pub(crate) const MOST_TERMS: usize = 1 << 18;
 
 /// Rows, depth and columns of a block: powers of two whose product is the degree.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -37,43 +24,58 @@ pub struct Tiling {
     rows: usize,
     depth: usize,
     columns: usize,
+    /// Whether answers are packed.
+    packed: bool,
 }
 
 impl Tiling {
     /// Returns the cheapest tiling for products of m×k scalars, freshly encrypted, with k×n values.
     #[must_use]
-    pub fn new(m: usize, k: usize, n: usize) -> Self {
+    pub fn new(m: usize, k: usize, n: usize, prices: &Prices) -> Self {
         Self::all(m, k)
-            .min_by_key(|tiling| tiling.cost(m, k, n))
+            .min_by_key(|tiling| tiling.cost(m, k, n, prices))
             .expect("a block of one scalar")
+    }
+
+    /// Returns the tiling with blocks of this many rows and this depth, if their product divides
+    /// the degree.
+    #[must_use]
+    pub fn with(rows: usize, depth: usize, packed: bool) -> Option<Self> {
+        (DEGREE % (rows * depth) == 0).then(|| Self {
+            rows,
+            depth,
+            columns: DEGREE / (rows * depth),
+            packed,
+        })
     }
 
     /// Lists all tilings for m rows of k scalars.
     pub(crate) fn all(m: usize, k: usize) -> impl Iterator<Item = Self> {
         let powers = |most: usize| (0..=most.ilog2()).map(|bits| 1_usize << bits);
         powers(k.next_power_of_two().min(DEEPEST)).flat_map(move |depth| {
-            powers(m.next_power_of_two().min(DEGREE / depth)).map(move |rows| Self {
-                rows,
-                depth,
-                columns: DEGREE / (rows * depth),
+            powers(m.next_power_of_two().min(DEGREE / depth)).flat_map(move |rows| {
+                let packed = [false, true].into_iter().take(depth.min(2));
+                packed.filter_map(move |packed| Self::with(rows, depth, packed))
             })
         })
     }
 
-    /// Returns the cost of a product: bytes that one party sends and receives, and computing time
-    /// as bytes.
+    /// Returns the cost of a product; see [`Prices::cost`].
     #[must_use]
-    pub fn cost(&self, m: usize, k: usize, n: usize) -> u64 {
-        let rows = m.div_ceil(self.rows) as u64;
-        let (depths, columns) = (self.depths(k) as u64, self.column_blocks(n) as u64);
-        let useful = (self.rows * self.columns) as u64 * COEFFICIENT / 8;
-        let times = k.div_ceil(self.deepest()) as u64;
-        let (ciphertexts, answers) = (rows * depths, rows * columns * times);
-        let [ciphertext, answer, values, products] = TIMES;
-        ciphertexts * (CIPHERTEXT + ciphertext * MICROSECOND)
-            + answers * (ANSWER + useful + answer * MICROSECOND)
-            + columns * depths * values * MICROSECOND
-            + ciphertexts * columns * products * MICROSECOND / 10
+    pub fn cost(&self, m: usize, k: usize, n: usize, prices: &Prices) -> u64 {
+        let (rows, depths) = (m.div_ceil(self.rows), self.depths(k));
+        let columns = self.column_blocks(n);
+        let times = k.div_ceil(self.deepest());
+        Counts {
+            ciphertexts: rows * depths,
+            answers: rows * columns * times,
+            depth: self.depth,
+            together: self.together(),
+            results: m * n * times,
+            values: columns * depths,
+            products: rows * depths * columns,
+        }
+        .cost(prices)
     }
 
     /// Returns the number of rows of a block.
@@ -93,6 +95,12 @@ impl Tiling {
     #[must_use]
     pub fn depth(&self) -> usize {
         self.depth
+    }
+
+    /// Returns the number of blocks of the product that are packed in one answer.
+    #[must_use]
+    pub fn together(&self) -> usize {
+        if self.packed { self.depth } else { 1 }
     }
 
     /// Returns the number of columns of a block.
@@ -125,7 +133,7 @@ impl Tiling {
         let rows = within(row, self.rows, m);
         let depths = within(depth, self.depth, k);
         places(rows, depths, k, |i, j| {
-            i * self.depth * self.columns + self.depth - 1 - j
+            (i * self.depth * self.columns + 2 * DEGREE - j) % (2 * DEGREE)
         })
     }
 
@@ -141,9 +149,12 @@ impl Tiling {
     pub(crate) fn products(&self, m: usize, n: usize, row: usize, column: usize) -> Places {
         let rows = within(row, self.rows, m);
         let columns = within(column, self.columns, n);
-        places(rows, columns, n, |i, l| {
-            (i * self.columns + l + 1) * self.depth - 1
-        })
+        places(rows, columns, n, |i, l| (i * self.columns + l) * self.depth)
+    }
+
+    /// Returns the number of useful coefficients of a block of the product.
+    pub(crate) fn useful(&self, m: usize, n: usize, row: usize, column: usize) -> usize {
+        within(row, self.rows, m).len() * within(column, self.columns, n).len()
     }
 }
 
@@ -168,5 +179,6 @@ fn places(
     rows.enumerate().flat_map(row).collect()
 }
 
-/// Coefficients of a polynomial, each with an element of a matrix.
+/// Elements of an operand or a result, each with its exponent, from 0 to 2·DEGREE − 1. As X^DEGREE
+/// is −1, an exponent from DEGREE on stands for a negated coefficient.
 pub(crate) type Places = Vec<(usize, usize)>;

@@ -1,11 +1,13 @@
 //! Tests that no copy of a secret remains in memory that is freed.
 
+use crate::answers::packed_places;
 use crate::keys::evaluate;
 use crate::residues::{SENT, basis};
 use crate::sample::{masks, ternary};
-use crate::{PublicKey, SecretKey, Tiling, tests, wire};
+use crate::waiting::PAIR;
+use crate::{Layout, PublicKey, SecretKey, Tiling, tests, wire};
 use kernels::memory::{Watched, copies};
-use kernels::ntt::{DEGREE, Evaluations};
+use kernels::ntt::DEGREE;
 use kernels::stream::{Key, Stream};
 
 #[global_allocator]
@@ -25,43 +27,46 @@ fn start(words: &[u64]) -> [u64; 2] {
 }
 
 /// Runs one product, from keys to shares.
-fn product(tiling: Tiling) -> [Vec<u64>; 2] {
+fn product(layout: &Layout) -> [Vec<u64>; 2] {
     let (m, k, n) = SHAPE;
     let (mut secret, message) = SecretKey::from_keys(&key(1), &key(2));
     let mut public = PublicKey::read(&message, &key(3)).unwrap();
-    let scalars = secret.encrypt_from(&key(4), tiling, &vec![3; m * k], k);
-    let received = tests::received(tiling, m, k, &scalars).unwrap();
-    let values = tests::ready(tiling, &vec![5; k * n], k, 0..1);
-    let answer = public.answer(&received, &values, &mut vec![0; m * n]);
-    let mut out = vec![0; m * n];
-    secret
-        .decrypt(tiling, (m, n), 0..1, &answer, &mut out)
+    public
+        .read_packing_keys(&[0], &secret.packing_keys_from(&key(5), &[0]))
         .unwrap();
+    let scalars = secret.encrypt_from(&key(4), layout, &vec![3; m * k]);
+    let received = tests::received(layout, &scalars).unwrap();
+    public.multiply(&received, &tests::ready(layout, &vec![5; k * n], 0..1));
+    let answer = public.answer(layout, 0..1, &mut vec![0; m * n]);
+    let mut out = vec![0; m * n];
+    secret.decrypt(layout, 0..1, &answer, &mut out).unwrap();
     [scalars, answer]
 }
 
 /// Returns the secrets of the same product, drawn again from the same streams.
-fn secrets(tiling: Tiling, [scalars, answer]: &[Vec<u64>; 2]) -> Vec<[u64; 2]> {
-    let (m, k, n) = SHAPE;
-    let (secret, message) = SecretKey::from_keys(&key(1), &key(2));
-    let public = PublicKey::read(&message, &key(3)).unwrap();
+fn secrets(layout: &Layout, [scalars, answer]: &[Vec<u64>; 2]) -> Vec<[u64; 2]> {
+    let (_, k, n) = SHAPE;
+    let (mut secret, message) = SecretKey::from_keys(&key(1), &key(2));
+    let mut public = PublicKey::read(&message, &key(3)).unwrap();
+    public
+        .read_packing_keys(&[0], &secret.packing_keys_from(&key(5), &[0]))
+        .unwrap();
     let mut seed = [0; 2];
     Stream::new(&key(3), "lattice: answers")
         .reserve(2)
         .fill(0, &mut seed);
     let answers = || Stream::new(&Key::from_words(seed), "lattice: one answer");
-    let places = tiling.products(m, n, 0, 0);
+    let places = packed_places(layout, &layout.blocks(0..1));
 
     let mut of_zero = ternary(&answers().reserve(DEGREE));
     evaluate(&mut of_zero);
-    let received = tests::received(tiling, m, k, scalars).unwrap();
-    let mut products = Evaluations::default();
-    received.times(
-        &tests::ready(tiling, &vec![5; k * n], k, 0..1),
-        &mut products,
-    );
+    let received = tests::received(layout, scalars).unwrap();
+    public.multiply(&received, &tests::ready(layout, &vec![5; k * n], 0..1));
+    let mut first = public.blocks.take().to_vec();
+    public.pack(&mut first, layout.depth());
+    let packed = start(&first);
     let mut own = answers();
-    let [first, _] = public.masked_by_zero(&products, 0, 0, &mut own);
+    public.add_zero(&mut first[..PAIR], &mut own);
     let unmasked = [first[places[0].0], first[places[1].0]];
     let (masks, words) = masks(&mut own, places.len());
 
@@ -75,6 +80,7 @@ fn secrets(tiling: Tiling, [scalars, answer]: &[Vec<u64>; 2]) -> Vec<[u64; 2]> {
         &secret.secret[..2],
         &seed,
         &of_zero,
+        &packed,
         &unmasked,
         &masks,
         &words,
@@ -88,12 +94,14 @@ fn secrets(tiling: Tiling, [scalars, answer]: &[Vec<u64>; 2]) -> Vec<[u64; 2]> {
 #[test]
 fn keys_masks_and_what_tells_them_leave_no_copies() {
     let (m, k, n) = SHAPE;
-    let tiling = Tiling::new(m, k, n);
-    let messages = product(tiling);
-    let secrets = secrets(tiling, &messages);
+    // Two blocks in one answer.
+    let tiling = Tiling::all(m, k).find(|tiling| tiling.rows() == 2 && tiling.together() == 2);
+    let layout = tests::matrices(tiling.unwrap(), m, k, n);
+    let messages = product(&layout);
+    let secrets = secrets(&layout, &messages);
     let (found, _) = copies(&secrets, || drop(secrets.clone()));
     assert_eq!(found, vec![1; secrets.len()], "a copy is noticed");
-    let (found, again) = copies(&secrets, || product(tiling));
+    let (found, again) = copies(&secrets, || product(&layout));
     assert!(again == messages, "the same product");
     assert_eq!(found, vec![0; secrets.len()]);
 }

@@ -33,6 +33,12 @@ impl Evaluations {
         self.start = self.words.as_ptr().align_offset(64).min(ROW);
     }
 
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     fn words(&self) -> &[u64] {
         &self.words[self.start..][..self.len]
     }
@@ -90,20 +96,10 @@ impl Evaluations {
         let out = self.words[self.start..][..self.len].par_chunks_exact_mut(of_result);
         let chunks =
             (a.words().par_chunks_exact(of_chunk(a))).zip(b.words().par_chunks_exact(of_chunk(b)));
-        let row_length = a.columns * CHUNK;
-        chunks
-            .zip(out)
-            .enumerate()
-            .for_each_init(Vec::new, |pairs, (at, ((a, b), out))| {
-                let modulus = &moduli[at / (DEGREE / CHUNK)];
-                let rows = a.chunks_exact(row_length);
-                let both = rows.flat_map(|a| b.chunks_exact(row_length).map(move |b| (a, b)));
-                for ((a, b), out) in both.zip(out.chunks_exact_mut(CHUNK)) {
-                    pairs.clear();
-                    pairs.extend(a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)));
-                    modulus.sum_of_products(out, pairs);
-                }
-            });
+        chunks.zip(out).enumerate().for_each(|(at, ((x, y), out))| {
+            let modulus = &moduli[at / (DEGREE / CHUNK)];
+            modulus.multiply_rows(out, x, y, a.columns);
+        });
     }
 
     /// Copies a polynomial's evaluations modulo each prime to `out`.

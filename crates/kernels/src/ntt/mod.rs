@@ -42,6 +42,9 @@ pub const DEGREE: usize = 8192;
 const CHUNK: usize = ROW * ROW;
 const ROW: usize = 8;
 
+/// The number of parts into which the first pass over a polynomial divides it.
+const FIRST: usize = 8;
+
 /// Products below p² that are summed up before a reduction. Their low digits stay below 2^63.
 const LAZY: usize = 1 << 11;
 
@@ -95,13 +98,30 @@ impl Modulus {
         self.tables.p
     }
 
-    /// Converts coefficients in 0..p to evaluations in 0..p, in the module's order.
+    /// Converts coefficients in 0..4p to evaluations in 0..p, in the module's order.
     ///
     /// # Panics
     /// If there are not exactly [`DEGREE`] coefficients.
     pub fn to_evaluations(&self, polynomial: &mut [u64]) {
+        self.to_evaluations_of(polynomial, DEGREE);
+    }
+
+    /// Like [`Modulus::to_evaluations`], if only the first `count` coefficients are not zero. What
+    /// follows them is ignored. A power of two that is far below [`DEGREE`] takes less time.
+    ///
+    /// # Panics
+    /// If there is no room for exactly [`DEGREE`] evaluations, or if `count` is larger.
+    pub fn to_evaluations_of(&self, polynomial: &mut [u64], count: usize) {
         check_degree(polynomial);
-        call!(self, to_evaluations(polynomial));
+        // Stages that meet only zeros at odd places repeat what is there.
+        let repeated = [CHUNK, DEGREE / FIRST, DEGREE];
+        let first = repeated.into_iter().find(|size| count <= *size);
+        let first = first.expect("at most as many coefficients as the degree");
+        polynomial[count..first].fill(0);
+        for start in (first..DEGREE).step_by(first) {
+            polynomial.copy_within(..first, start);
+        }
+        call!(self, to_evaluations(polynomial, first));
     }
 
     /// Converts evaluations in 0..p, in the module's order, to coefficients in 0..p.
@@ -130,6 +150,21 @@ impl Modulus {
         }
     }
 
+    /// Computes Σ_j a_ij·b_lj for rows i of `a` and l of `b`, each of `length` chunks.
+    fn multiply_rows(&self, out: &mut [u64], a: &[u64], b: &[u64], length: usize) {
+        if length <= LAZY {
+            return call!(self, multiply_rows(out, a, b, length));
+        }
+        let row = length * CHUNK;
+        let both = a
+            .chunks_exact(row)
+            .flat_map(|a| b.chunks_exact(row).map(move |b| (a, b)));
+        for ((a, b), out) in both.zip(out.chunks_exact_mut(CHUNK)) {
+            let pairs: Vec<_> = a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)).collect();
+            self.sum_of_products(out, &pairs);
+        }
+    }
+
     /// Reduces each word, as a signed number, modulo p.
     ///
     /// # Panics
@@ -146,6 +181,15 @@ impl Modulus {
     pub fn add(&self, a: &mut [u64], b: &[u64]) {
         check(a, b);
         call!(self, add(a, b));
+    }
+
+    /// Replaces a and b by a + b and a − b, for values in 0..p.
+    ///
+    /// # Panics
+    /// If lengths differ.
+    pub fn sum_and_difference(&self, a: &mut [u64], b: &mut [u64]) {
+        check(a, b);
+        call!(self, sum_and_difference(a, b));
     }
 
     /// Subtracts b from a, for values in 0..p.

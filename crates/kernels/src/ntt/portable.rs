@@ -7,9 +7,10 @@ use super::{CHUNK, DEGREE, ROW};
 const TOGETHER: usize = 64;
 
 /// Runs algorithm 1 of Longa and Naehrig with Harvey's bounds: values below 4p between the stages.
-pub(super) fn to_evaluations(tables: &Tables, polynomial: &mut [u64]) {
+/// Stages that divide blocks of more than `first` words are done.
+pub(super) fn to_evaluations(tables: &Tables, polynomial: &mut [u64], first: usize) {
     let p = tables.p;
-    let mut stride = DEGREE;
+    let mut stride = first;
     while stride > 1 {
         let roots = &tables.roots[DEGREE / stride..];
         for (pair, root) in polynomial.chunks_exact_mut(stride).zip(roots) {
@@ -94,6 +95,19 @@ pub(super) fn sum_products(
     }
 }
 
+/// Computes Σ_j a_ij·b_lj for rows i of `a` and l of `b`, each of `length` times 64 numbers.
+pub(super) fn multiply_rows(tables: &Tables, out: &mut [u64], a: &[u64], b: &[u64], length: usize) {
+    let row = length * CHUNK;
+    let rows = a.chunks_exact(row);
+    let both = rows.flat_map(|a| b.chunks_exact(row).map(move |b| (a, b)));
+    let mut pairs = Vec::with_capacity(length);
+    for ((a, b), out) in both.zip(out.chunks_exact_mut(CHUNK)) {
+        pairs.clear();
+        pairs.extend(a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)));
+        sum_products(tables, out, &pairs, false);
+    }
+}
+
 /// Reduces words plus 2^63, which are not negative, and adds −2^63 after the reduction.
 pub(super) fn reduce_signed(tables: &Tables, words: &[u64], out: &mut [u64]) {
     for (word, out) in words.iter().zip(out) {
@@ -111,6 +125,15 @@ pub(super) fn scale(tables: &Tables, words: &mut [u64], constant: Constant) {
 pub(super) fn add(tables: &Tables, a: &mut [u64], b: &[u64]) {
     for (a, b) in a.iter_mut().zip(b) {
         *a = below(*a + *b, tables.p);
+    }
+}
+
+pub(super) fn sum_and_difference(tables: &Tables, a: &mut [u64], b: &mut [u64]) {
+    for (a, b) in a.iter_mut().zip(b) {
+        (*a, *b) = (
+            below(*a + *b, tables.p),
+            below(*a + tables.p - *b, tables.p),
+        );
     }
 }
 

@@ -246,6 +246,62 @@ fn sums_and_differences_are_modulo_p() {
                 assert_eq!(sum[i], (a[i] + b[i]) % p);
                 assert_eq!(difference[i], (a[i] + p - b[i]) % p);
             }
+            modulus.sum_and_difference(&mut a, &mut b);
+            assert!(a == sum && b == difference);
+        }
+    }
+}
+
+#[test]
+fn evaluations_of_few_coefficients_are_those_of_all() {
+    for modulus in moduli() {
+        let p = modulus.value();
+        for count in [0, 1, 63, 64, 65, 1023, 1024, 1025, DEGREE - 1, DEGREE] {
+            let mut all = values(count, 12, p);
+            all.resize(DEGREE, 0);
+            let mut few = all.clone();
+            few[count..].fill(u64::MAX);
+            modulus.to_evaluations(&mut all);
+            modulus.to_evaluations_of(&mut few, count);
+            assert!(few == all, "{count} coefficients modulo {p}");
+        }
+    }
+}
+
+#[test]
+fn coefficients_below_four_moduli_have_the_same_evaluations() {
+    for modulus in moduli() {
+        let p = modulus.value();
+        let below = values(DEGREE, 13, p);
+        let mut larger: Vec<u64> = (below.iter().zip(words(DEGREE, 14)))
+            .map(|(x, word)| x + p * (word >> 62))
+            .collect();
+        let mut expected = below;
+        modulus.to_evaluations(&mut expected);
+        modulus.to_evaluations(&mut larger);
+        assert!(larger == expected);
+    }
+}
+
+/// Tests all sizes of tiles, and more products than are summed up before a reduction.
+#[test]
+fn products_of_rows_are_sums_of_products() {
+    for modulus in moduli() {
+        let p = modulus.value();
+        let sizes = (1..=5).flat_map(|m| (1..=9).map(move |n| (m, n, 3)));
+        for (m, n, length) in sizes.chain([(2, 4, LAZY), (1, 2, LAZY + 1)]) {
+            let row = length * CHUNK;
+            let (mut a, b) = (values(m * row, 15, p), values(n * row, 16, p));
+            a[..row].fill(p - 1);
+            let mut out = vec![u64::MAX; m * n * CHUNK];
+            modulus.multiply_rows(&mut out, &a, &b, length);
+            for (at, out) in out.chunks_exact(CHUNK).enumerate() {
+                let rows = [&a[at / n * row..][..row], &b[at % n * row..][..row]];
+                let [a, b] = rows.map(|row| row.chunks_exact(CHUNK));
+                let mut expected = vec![0; CHUNK];
+                modulus.sum_of_products(&mut expected, &a.zip(b).collect::<Vec<_>>());
+                assert!(out == expected, "{m}x{n}, rows of {length}");
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 //! only then.
 
 use kernels::convolution::Convolution;
-use lattice::{PUBLIC_KEY_WORDS, Tiling, answer_words, ciphertext_words};
+use lattice::{
+    Layout, PUBLIC_KEY_WORDS, Prices, Tiling, answer_words, ciphertext_words, packing_key_words,
+};
 use mpc::{Bilinear, Name, Operand, Protocol, Result};
 use testkit::{Shared, run};
 
@@ -69,11 +71,18 @@ fn of_one(source: &str, parties: usize, map: Bilinear) -> u64 {
     costs[0][0]
 }
 
-/// Returns the bytes of a message each way, with scalars and with results.
-fn encrypted(m: usize, k: usize, n: usize) -> [u64; 2] {
-    let tiling = Tiling::new(m, k, n);
-    let results = answer_words(tiling, m, n, 0..tiling.column_blocks(n));
-    [ciphertext_words(tiling, m, k), results].map(|words| 8 * words as u64)
+/// Returns the bytes of a message each way, with keys for packing that are missing, with scalars
+/// and with results. The keys are not missing any more.
+fn encrypted(m: usize, k: usize, n: usize, prices: &mut Prices) -> [u64; 3] {
+    let layout = Layout::Matrices(Tiling::new(m, k, n, prices), [m, k, n]);
+    let results = answer_words(&layout, 0..layout.columns());
+    let missing = layout.missing(prices, layout.rows() * layout.columns());
+    prices.exchanged(&missing);
+    let keys = match missing.len() {
+        0 => 0,
+        steps => packing_key_words(steps),
+    };
+    [keys, ciphertext_words(&layout), results].map(|words| 8 * words as u64)
 }
 
 #[test]
@@ -107,12 +116,27 @@ fn small_products_are_transferred() {
 
 #[test]
 fn an_encrypted_product_is_a_message_each_way_to_every_other_party() {
-    let (m, k, n) = (64, 256, 64);
-    let [scalars, results] = encrypted(m, k, n);
-    for parties in [2, 3] {
-        let links = parties as u64 - 1;
-        let cost = of_one("he", parties, matrix(m, k, n));
-        assert_eq!(cost, links * (scalars + results));
+    let prices = Prices::of(None);
+    for (m, k, n) in [(64, 256, 64), (8, 128, 64)] {
+        let [keys, scalars, results] = encrypted(m, k, n, &mut prices.clone());
+        assert_eq!(keys > 0, m == 64, "keys that few answers do not repay");
+        for parties in [2, 3] {
+            let links = parties as u64 - 1;
+            let cost = of_one("he", parties, matrix(m, k, n));
+            assert_eq!(cost, links * (keys + scalars + results));
+        }
+    }
+}
+
+#[test]
+fn keys_for_packing_are_exchanged_once() {
+    let sizes = [(64, 256, 64), (128, 256, 64), (64, 256, 64)];
+    let steps = sizes.map(|(m, k, n)| (matrix(m, k, n), None));
+    let mut prices = Prices::of(None);
+    let expected = sizes.map(|(m, k, n)| encrypted(m, k, n, &mut prices));
+    assert!(expected[0][0] > 0 && expected[2][0] == 0);
+    for costs in each("he", 2, &steps) {
+        assert_eq!(costs, expected.map(|parts| parts.iter().sum::<u64>()));
     }
 }
 
@@ -125,7 +149,7 @@ fn encryption_is_set_up_by_one_public_key() {
             })
         };
         for (encrypting, transferring) in set_up("he").into_iter().zip(set_up("ot")) {
-            let keys = (parties - 1) * PUBLIC_KEY_WORDS;
+            let keys = (parties - 1) * (PUBLIC_KEY_WORDS + 1);
             assert_eq!(encrypting - transferring, 8 * keys as u64);
         }
     }
@@ -134,18 +158,20 @@ fn encryption_is_set_up_by_one_public_key() {
 #[test]
 fn kept_scalars_are_encrypted_once() {
     let (m, k, n) = (64, 256, 64);
-    let [scalars, results] = encrypted(m, k, n);
+    let mut prices = Prices::of(None);
+    let [keys, scalars, results] = encrypted(m, k, n, &mut prices);
+    let [_, others, of_others] = encrypted(m, k, n, &mut prices);
     let steps = [Some(1), Some(1), Some(1), Some(2)].map(|name| (matrix(m, k, n), name));
     for costs in each("he", 2, &steps) {
-        assert_eq!(costs[0], scalars + results);
+        assert_eq!(costs[0], keys + scalars + results);
         // The next product is made ahead, and may be counted already.
-        let by_then = |products: u64| scalars + products * results;
+        let by_then = |products: u64| keys + scalars + products * results;
         let sent: u64 = costs[..2].iter().sum();
         assert!([by_then(2), by_then(3)].contains(&sent), "{costs:?}");
         let sent: u64 = costs[..3].iter().sum();
         assert!([by_then(3), by_then(4)].contains(&sent), "{costs:?}");
         // All of that comes before another mask, whose scalars are sent.
         let sent: u64 = costs.iter().sum();
-        assert_eq!(sent, by_then(4) + scalars + results, "{costs:?}");
+        assert_eq!(sent, by_then(4) + others + of_others, "{costs:?}");
     }
 }

@@ -67,7 +67,7 @@ fn error(message: Message, bad: &[Vec<u64>], stays: bool, timeout: Duration) -> 
             send(
                 &mut source,
                 "set up encryption",
-                &[vec![0; PUBLIC_KEY_WORDS]],
+                &[vec![0; PUBLIC_KEY_WORDS + 1]],
             );
             send(
                 &mut odd.channel(0),

@@ -1,14 +1,17 @@
 //! Tests of parties that fail while they encrypt, or while they multiply ciphertexts.
 
 use crate::session::{LONG, SHORT, Session, Then, assert_blamed, right, send, set_up};
-use lattice::{PUBLIC_KEY_WORDS, Tiling, answer_words, ciphertext_words};
+use lattice::{
+    Layout, PUBLIC_KEY_WORDS, Prices, Tiling, answer_words, ciphertext_words, packing_key_words,
+};
 use mpc::{Bilinear, Protocol, Result};
 use net::{Channel, Mesh};
 use std::time::{Duration, Instant};
 use testkit::Shared;
 
-/// Rows, depth and columns of a product that is encrypted, with one message each way.
-const SIZES: [usize; 3] = [16, 64, 64];
+/// Rows, depth and columns of a product that is encrypted, with one message each way after keys for
+/// packing.
+const SIZES: [usize; 3] = [64, 256, 64];
 
 fn map() -> Bilinear {
     let [m, k, n] = SIZES;
@@ -38,16 +41,23 @@ fn session(timeout: Duration) -> Session {
 enum Message {
     PublicKey,
     Ciphertexts,
+    PackingKeys,
     Answer,
 }
 
-const MESSAGES: [Message; 3] = [Message::PublicKey, Message::Ciphertexts, Message::Answer];
+const MESSAGES: [Message; 4] = [
+    Message::PublicKey,
+    Message::Ciphertexts,
+    Message::PackingKeys,
+    Message::Answer,
+];
 
 impl Message {
     fn name(self) -> &'static str {
         match self {
             Self::PublicKey => "a public key",
             Self::Ciphertexts => "ciphertexts",
+            Self::PackingKeys => "keys for packing",
             Self::Answer => "masked products",
         }
     }
@@ -64,17 +74,32 @@ impl Message {
 
     fn words(self) -> usize {
         let [m, k, n] = SIZES;
-        let tiling = Tiling::new(m, k, n);
+        let prices = Prices::of(None);
+        let layout = Layout::Matrices(Tiling::new(m, k, n, &prices), SIZES);
         match self {
-            Self::PublicKey => PUBLIC_KEY_WORDS,
-            Self::Ciphertexts => ciphertext_words(tiling, m, k),
-            Self::Answer => answer_words(tiling, m, n, 0..tiling.column_blocks(n)),
+            // With the bandwidth.
+            Self::PublicKey => PUBLIC_KEY_WORDS + 1,
+            Self::Ciphertexts => ciphertext_words(&layout),
+            Self::PackingKeys => {
+                let missing = layout.missing(&prices, layout.rows() * layout.columns());
+                assert!(!missing.is_empty(), "a product whose answers are packed");
+                packing_key_words(missing.len())
+            }
+            Self::Answer => answer_words(&layout, 0..layout.columns()),
         }
     }
 
-    /// Returns a message that is accepted, since zeros are residues.
+    /// Returns the number of words with residues. A public key has the party's bandwidth after
+    /// them.
+    fn residues(self) -> usize {
+        self.words() - usize::from(self == Self::PublicKey)
+    }
+
+    /// Returns a message that is accepted, since zeros are residues. The bandwidth is unknown.
     fn taken(self) -> Vec<u64> {
-        vec![0; self.words()]
+        let mut message = vec![0; self.words()];
+        message[self.residues()..].fill(u64::MAX);
+        message
     }
 }
 
@@ -88,10 +113,10 @@ fn instead(mesh: &Mesh, message: Message, bad: &[Vec<u64>]) {
     let key = Message::PublicKey;
     send(&mut channel, &key.step(), &[key.taken()]);
     keys(&mut mesh.channel(0));
-    let mut messages = Vec::new();
-    if message == Message::Answer {
-        messages.push(Message::Ciphertexts.taken());
-    }
+    let before = MESSAGES[1..]
+        .iter()
+        .take_while(|before| **before != message);
+    let mut messages: Vec<Vec<u64>> = before.map(|before| before.taken()).collect();
     messages.extend_from_slice(bad);
     send(&mut channel, &message.step(), &messages);
 }
@@ -120,7 +145,8 @@ fn numbers_that_are_no_residues_are_noticed() {
     for message in MESSAGES {
         let all = vec![u64::MAX; message.words()];
         let mut last = message.taken();
-        *last.last_mut().expect("the message is not empty") = u64::MAX;
+        // A residue is in one word or in two.
+        last[message.residues() - 2..message.residues()].fill(u64::MAX);
         for bad in [all, last] {
             let errors = session(LONG).beside(Then::Stays, |mesh| instead(mesh, message, &[bad]));
             assert_blamed(&errors, &format!("\"{}\"", message.step()));

@@ -11,6 +11,7 @@ use crate::frame::{Frame, Kind, MOST_WORDS, step_name};
 use crate::inbox::{Arrival, End};
 use crate::mesh::{Mesh, Shared};
 use crate::meter::Meter;
+use crate::network::Network;
 use crate::parameters::Parameters;
 use crate::step_log::{Begun, StepLog};
 use progress::Progress;
@@ -146,6 +147,12 @@ impl Channel {
     #[must_use]
     pub fn party(&self) -> usize {
         self.shared.party
+    }
+
+    /// Returns the network that this party's links imitate.
+    #[must_use]
+    pub fn network(&self) -> Option<Network> {
+        self.shared.roster().network
     }
 
     /// Returns the number of computing parties.

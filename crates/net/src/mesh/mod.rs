@@ -205,7 +205,7 @@ impl Shared {
         self.links.len()
     }
 
-    fn roster(&self) -> Roster {
+    pub(crate) fn roster(&self) -> Roster {
         self.inbox.roster
     }
 

@@ -27,9 +27,9 @@ impl Ifma512 {
         })
     }
 
-    pub(super) fn to_evaluations(&self, tables: &Tables, polynomial: &mut [u64]) {
+    pub(super) fn to_evaluations(&self, tables: &Tables, polynomial: &mut [u64], first: usize) {
         // SAFETY: a value of this type exists; so below.
-        unsafe { transform::to_evaluations(self, tables, polynomial) }
+        unsafe { transform::to_evaluations(self, tables, polynomial, first) }
     }
 
     pub(super) fn to_coefficients(&self, tables: &Tables, polynomial: &mut [u64]) {
@@ -48,6 +48,18 @@ impl Ifma512 {
         unsafe { sums::sum_products(tables, out, pairs, onto) }
     }
 
+    pub(super) fn multiply_rows(
+        &self,
+        tables: &Tables,
+        out: &mut [u64],
+        a: &[u64],
+        b: &[u64],
+        length: usize,
+    ) {
+        // SAFETY: as in `to_evaluations`.
+        unsafe { sums::multiply_rows(tables, out, a, b, length) }
+    }
+
     pub(super) fn reduce_signed(&self, tables: &Tables, words: &[u64], out: &mut [u64]) {
         // SAFETY: as in `to_evaluations`.
         unsafe { sums::reduce_signed(tables, words, out) }
@@ -61,6 +73,11 @@ impl Ifma512 {
     pub(super) fn add(&self, tables: &Tables, a: &mut [u64], b: &[u64]) {
         // SAFETY: as in `to_evaluations`.
         unsafe { sums::add(tables, a, b) }
+    }
+
+    pub(super) fn sum_and_difference(&self, tables: &Tables, a: &mut [u64], b: &mut [u64]) {
+        // SAFETY: as in `to_evaluations`.
+        unsafe { sums::sum_and_difference(tables, a, b) }
     }
 
     pub(super) fn subtract(&self, tables: &Tables, a: &mut [u64], b: &[u64]) {

@@ -16,11 +16,9 @@ use super::field::{Factor, Field};
 use super::registers::{Registers, load, store, transposed};
 use super::roots::{ByLane, Roots, Shared};
 use crate::ntt::tables::Tables;
-use crate::ntt::{CHUNK, DEGREE, ROW};
+use crate::ntt::{CHUNK, DEGREE, FIRST, ROW};
 
-/// The number of parts into which the first stages divide a block, and into which the next stages
-/// do.
-const FIRST: usize = 8;
+/// The number of parts into which the second pass divides each part.
 const SECOND: usize = 16;
 
 /// Returns the indices of a chunk and the next one, as blocks of the stage after those.
@@ -28,18 +26,29 @@ fn chunks(chunk: usize) -> [usize; 2] {
     [0, 1].map(|set| FIRST * SECOND + chunk + set)
 }
 
+/// Runs the stages that divide blocks of at most `first` words. Only whole passes can be done.
+///
 /// # Safety
 /// The processor has AVX-512 F and IFMA.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) unsafe fn to_evaluations(ifma: &Ifma512, tables: &Tables, polynomial: &mut [u64]) {
+pub(super) unsafe fn to_evaluations(
+    ifma: &Ifma512,
+    tables: &Tables,
+    polynomial: &mut [u64],
+    first: usize,
+) {
     assert!(polynomial.len() == DEGREE, "a polynomial");
     let (field, roots) = (Field::new(tables), &tables.roots[..]);
     // SAFETY: the called functions are compiled for this function's instructions.
     unsafe {
-        split::<FIRST, 2>(field, polynomial, Shared::<3, 2>::new(roots, [1, 1]));
+        if first > DEGREE / FIRST {
+            split::<FIRST, 2>(field, polynomial, Shared::<3, 2>::new(roots, [1, 1]));
+        }
         for (block, words) in polynomial.chunks_exact_mut(DEGREE / FIRST).enumerate() {
-            let of_block = Shared::<4, 1>::new(roots, [FIRST + block]);
-            split::<SECOND, 1>(field, words, of_block);
+            if first > CHUNK {
+                let of_block = Shared::<4, 1>::new(roots, [FIRST + block]);
+                split::<SECOND, 1>(field, words, of_block);
+            }
             for (pair, words) in words.chunks_exact_mut(2 * CHUNK).enumerate() {
                 let chunk = block * SECOND + 2 * pair;
                 let of_chunks = Shared::<3, 2>::new(roots, chunks(chunk));

@@ -2,9 +2,12 @@
 //!
 //! Every party encrypts its scalars once for all other parties. They multiply the ciphertexts by
 //! their values and answer with masked products: one message each way, whose size grows with
-//! scalars and results, not with multiplications.
+//! scalars and results, not with multiplications. A convolution encrypts its images
+//! ([`lattice::Windows`]), or unfolds them as values for encrypted filters where that costs less.
 //!
-//! **Memory**, in addition to operands, results and what is kept: 0.7 GB, and 0.1 GB for every
+//! **Keys for packing** are exchanged when a product first needs them, 1.1 MB each.
+//!
+//! **Memory**, in addition to operands, results and what is kept: 0.7 GB, and 0.2 GB for every
 //! other party, whatever the sizes. Values are laid out for [`VALUES`] blocks at a time.
 //!
 //! **Kept scalars** are kept as the messages received, and every further product needs only an
@@ -13,8 +16,12 @@
 use super::plan::Plan;
 use super::{Transfer, or_accuse};
 use crate::{Error, Result};
+use kernels::convolution::Convolution;
 use kernels::stream::random_key;
-use lattice::{Ciphertexts, PUBLIC_KEY_WORDS, PublicKey, SecretKey, Tiling, Values};
+use lattice::{
+    Ciphertexts, Layout, PUBLIC_KEY_WORDS, Prices, PublicKey, SecretKey, Tiling, Values, Windows,
+};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Blocks of scalars of all peers that are multiplied at once, 0.9 MB each with the message. It is
@@ -25,23 +32,26 @@ const LIVE: usize = if cfg!(test) { 4 } else { 512 };
 /// that as evaluations.
 const VALUES: usize = if cfg!(test) { 4 } else { 256 };
 
-/// Blocks of results in one message: at least a tenth of a megabyte each, and 0.7 MB before they
-/// are masked.
+/// Blocks of results that are packed for one message, 0.7 MB each before they are masked.
 const ANSWERS: usize = if cfg!(test) { 3 } else { 128 };
 
 /// Memory of a block of scalars as received.
 const BLOCK_KIB: usize = 214;
 
-/// Costs by transfer of a multiplication and of a scalar, in the unit of [`Tiling::cost`]: a
-/// multiplication takes 68 bytes and the time worth as many, and a scalar takes transfers of 64
-/// bits.
-const BY_TRANSFER: [u64; 2] = [160, 600];
+/// Bytes and nanoseconds of a multiplication by transfer, and of a scalar, which takes 64
+/// transfers.
+const BY_TRANSFER: [[u64; 2]; 2] = [[68, 370], [90, 1000]];
+
+/// A party's bandwidth if it does not know it.
+const UNKNOWN: u64 = u64::MAX;
 
 /// This party's secret key, and the public keys of the others.
 pub(super) struct Keys {
     secret: SecretKey,
     /// Public key of each party; `None` at this party's own index.
     public: Vec<Option<PublicKey>>,
+    /// Prices at the slowest party's bandwidth.
+    pub prices: Prices,
     /// Buffers of what is being multiplied, which are reused.
     theirs: Vec<Ciphertexts>,
     values: Values,
@@ -91,14 +101,31 @@ impl Section {
     }
 }
 
+/// Returns the cost of a piece of a plan by transfer.
+fn by_transfer(plan: &Plan, prices: &Prices) -> u64 {
+    let scalars = (plan.pieces[0].rows.len() * plan.k) as u64;
+    let counts = [scalars * plan.n as u64, scalars];
+    let costs = counts
+        .iter()
+        .zip(BY_TRANSFER)
+        .map(|(count, [bytes, time])| prices.cost(count * bytes, count * time));
+    costs.sum()
+}
+
+/// Returns how to encrypt the images of a convolution, if that costs less than all else.
+pub(super) fn windows(shape: &Convolution, plan: &Plan, prices: &Prices) -> Option<Windows> {
+    let (windows, cost) = Windows::new(shape, prices)?;
+    let (rows, k, n) = (plan.pieces[0].rows.len(), plan.k, plan.n);
+    let by_matrices = Tiling::new(rows, k, n, prices).cost(rows, k, n, prices);
+    (cost < by_matrices.min(by_transfer(plan, prices))).then_some(windows)
+}
+
 impl Encrypted {
     /// Returns how to encrypt the scalars of a plan, if that costs less than transfers.
-    pub fn cheaper(plan: &Plan) -> Option<Self> {
+    pub fn cheaper(plan: &Plan, prices: &Prices) -> Option<Self> {
         let (k, n, rows) = (plan.k, plan.n, plan.pieces.first()?.rows.len());
-        let tiling = Tiling::new(rows, k, n);
-        let [multiplication, scalar] = BY_TRANSFER;
-        let by_transfer = (rows * k) as u64 * (n as u64 * multiplication + scalar);
-        (tiling.cost(rows, k, n) < by_transfer).then(|| Self {
+        let tiling = Tiling::new(rows, k, n, prices);
+        (tiling.cost(rows, k, n, prices) < by_transfer(plan, prices)).then(|| Self {
             tiling,
             blocks: rows.div_ceil(tiling.rows()) * tiling.depths(k) * plan.pieces.len(),
             messages: Vec::new(),
@@ -112,12 +139,15 @@ impl Encrypted {
 }
 
 impl Keys {
-    /// Agrees on keys with every other party.
+    /// Agrees on keys with every other party, and on the bandwidth for which products are laid out.
     pub fn exchange(channel: &mut net::Channel) -> Result<Self> {
         let me = channel.party();
         channel.begin("set up encryption");
-        let (secret, message) =
+        let (secret, mut message) =
             SecretKey::new().map_err(|error| Error::setup(error.to_string()))?;
+        let own = channel.network();
+        let mut slowest = own.map_or(UNKNOWN, |network| network.bandwidth as u64);
+        message.push(slowest);
         for peer in (0..channel.parties()).filter(|peer| *peer != me) {
             channel.send(peer, message.clone())?;
         }
@@ -127,13 +157,16 @@ impl Keys {
                 public.push(None);
                 continue;
             }
-            let message = channel.receive(peer, PUBLIC_KEY_WORDS)?;
-            let key = PublicKey::read(&message, &random_key()?);
+            let message = channel.receive(peer, PUBLIC_KEY_WORDS + 1)?;
+            let (message, bandwidth) = message.split_at(PUBLIC_KEY_WORDS);
+            slowest = slowest.min(bandwidth[0]);
+            let key = PublicKey::read(message, &random_key()?);
             public.push(Some(or_accuse(channel, peer, key)?));
         }
         Ok(Self {
             secret,
             public,
+            prices: Prices::of((slowest != UNKNOWN).then_some(slowest)),
             theirs: (1..channel.parties())
                 .map(|_| Ciphertexts::default())
                 .collect(),
@@ -151,30 +184,69 @@ impl Transfer {
         keep: bool,
     ) -> Result<Vec<u64>> {
         let (mut out, n) = (vec![0; plan.results()], plan.n);
-        let most = (LIVE / (self.channel.parties() - 1)).max(1);
         let known = !sent.messages.is_empty();
-        for (at, section) in sections(plan, sent.tiling, most).iter().enumerate() {
+        let sections = sections(plan, sent.tiling, self.blocks_at_once());
+        for (at, section) in sections.iter().enumerate() {
+            let (m, k) = (section.rows.len(), section.depth.len());
+            let layout = Layout::Matrices(sent.tiling, [m, k, n]);
             let new = match known {
                 true => None,
-                false => Some(self.encrypt(sent.tiling, plan, section)?),
+                false => Some(self.encrypt(&layout, &section.scalars(&plan.scalars, plan.k))?),
             };
             let messages = new.as_ref().unwrap_or_else(|| &sent.messages[at]);
             let out = &mut out[section.rows.start * n..section.rows.end * n];
-            self.multiply_section(plan, section, sent.tiling, messages, out)?;
+            let values = |columns| {
+                let columns = sent.tiling.columns_of(columns, n);
+                plan.pieces[section.piece].block(section.depth.clone(), columns)
+            };
+            self.multiply_section(&layout, messages, &values, out)?;
             sent.messages.extend(new.filter(|_| keep));
         }
         Ok(out)
     }
 
+    /// Adds the cross terms of a convolution of images with filters.
+    pub(super) fn cross_windows(
+        &mut self,
+        windows: &Windows,
+        groups: usize,
+        images: &[u64],
+        filters: &[u64],
+        out: &mut [u64],
+    ) -> Result<()> {
+        for group in 0..groups {
+            let windows = windows.of_group(group);
+            let all = Layout::Images(windows);
+            let together = (self.blocks_at_once() / all.depths()).max(1);
+            for start in (0..all.rows()).step_by(together) {
+                let rows = start..all.rows().min(start + together);
+                let layout = Layout::Images(windows.of_rows(rows));
+                let messages = self.encrypt(&layout, images)?;
+                let values = |_| Cow::Borrowed(filters);
+                self.multiply_section(&layout, &messages, &values, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of blocks of scalars of each peer that are multiplied at once.
+    fn blocks_at_once(&self) -> usize {
+        (LIVE / (self.channel.parties() - 1)).max(1)
+    }
+
     /// Sends this party's encrypted scalars. Returns the messages of the others, which have as
     /// many.
-    fn encrypt(&mut self, tiling: Tiling, plan: &Plan, section: &Section) -> Result<Vec<Vec<u64>>> {
-        let scalars = section.scalars(&plan.scalars, plan.k);
-        let encrypted = self
-            .keys()
-            .secret
-            .encrypt(tiling, &scalars, section.depth.len());
-        let message = encrypted.map_err(|error| Error::setup(error.to_string()))?;
+    fn encrypt(&mut self, layout: &Layout, scalars: &[u64]) -> Result<Vec<Vec<u64>>> {
+        let encrypted = self.keys().secret.encrypt(layout, scalars);
+        self.exchange(encrypted)
+    }
+
+    /// Sends a message to all peers. Returns theirs, which are as long.
+    fn exchange(
+        &mut self,
+        message: std::result::Result<Vec<u64>, lattice::Error>,
+    ) -> Result<Vec<Vec<u64>>> {
+        let message = message.map_err(|error| Error::setup(error.to_string()))?;
         for peer in self.peers() {
             self.channel.send(peer, message.clone())?;
         }
@@ -187,48 +259,89 @@ impl Transfer {
         self.keys.as_mut().expect("a session with encryption")
     }
 
-    /// Adds the cross terms of a section to its rows of results.
-    fn multiply_section(
+    /// Exchanges the keys that are missing to pack this many blocks of a layout.
+    fn exchange_packing_keys(&mut self, layout: &Layout, blocks: usize) -> Result<()> {
+        let keys = self.keys();
+        let missing = layout.missing(&keys.prices, blocks);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let message = keys.secret.packing_keys(&missing);
+        let messages = self.exchange(message)?;
+        let peers: Vec<usize> = self.peers().collect();
+        let Self { channel, keys, .. } = self;
+        let keys = keys.as_mut().expect("a session with encryption");
+        keys.prices.exchanged(&missing);
+        for (peer, message) in peers.into_iter().zip(&messages) {
+            let key = keys.public[peer]
+                .as_mut()
+                .expect("a key of every other party");
+            or_accuse(channel, peer, key.read_packing_keys(&missing, message))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the cross terms of a section to its results. `values` returns this party's values in
+    /// some blocks of columns.
+    fn multiply_section<'a>(
         &mut self,
-        plan: &Plan,
-        section: &Section,
-        tiling: Tiling,
+        layout: &Layout,
         messages: &[Vec<u64>],
+        values: &dyn Fn(Range<usize>) -> Cow<'a, [u64]>,
         out: &mut [u64],
     ) -> Result<()> {
-        let (m, k, n) = (section.rows.len(), section.depth.len(), plan.n);
+        let (rows, all) = (layout.rows(), layout.columns());
+        let together = columns_of_message(layout);
         let peers: Vec<usize> = self.peers().collect();
+        let Self { channel, keys, .. } = self;
+        let theirs = &mut keys.as_mut().expect("a session with encryption").theirs;
+        for ((peer, theirs), message) in peers.iter().zip(theirs).zip(messages) {
+            or_accuse(channel, *peer, theirs.read(layout, message))?;
+        }
+        self.exchange_packing_keys(layout, rows * together.min(all))?;
         let Self { channel, keys, .. } = self;
         let Keys {
             secret,
             public,
             theirs,
-            values,
+            values: ready,
+            ..
         } = keys.as_mut().expect("a session with encryption");
-        for ((peer, theirs), message) in peers.iter().zip(&mut *theirs).zip(messages) {
-            or_accuse(channel, *peer, theirs.read(tiling, m, k, message))?;
-        }
-        let together = (VALUES / tiling.depths(k))
-            .min(ANSWERS / m.div_ceil(tiling.rows()))
-            .max(1);
-        let all = tiling.column_blocks(n);
+        let at_once = (VALUES / layout.depths()).max(1);
         for start in (0..all).step_by(together) {
             let columns = start..all.min(start + together);
-            let of_blocks = tiling.columns_of(columns.clone(), n);
-            let own = plan.pieces[section.piece].block(section.depth.clone(), of_blocks);
-            values.read(tiling, &own, (k, n), columns.clone());
-            drop(own);
-            for (peer, theirs) in peers.iter().zip(&*theirs) {
-                let key = public[*peer].as_mut().expect("a key of every other party");
-                channel.send(*peer, key.answer(theirs, values, out))?;
+            for first in columns.clone().step_by(at_once) {
+                let part = first..columns.end.min(first + at_once);
+                ready.read(layout, &values(part.clone()), part);
+                for (peer, theirs) in peers.iter().zip(&*theirs) {
+                    let key = public[*peer].as_mut().expect("a key of every other party");
+                    key.multiply(theirs, ready);
+                }
             }
             for peer in &peers {
-                let length = lattice::answer_words(tiling, m, n, columns.clone());
+                let key = public[*peer].as_mut().expect("a key of every other party");
+                channel.send(*peer, key.answer(layout, columns.clone(), out))?;
+            }
+            for peer in &peers {
+                let length = lattice::answer_words(layout, columns.clone());
                 let answer = channel.receive(*peer, length)?;
-                let shares = secret.decrypt(tiling, (m, n), columns.clone(), &answer, out);
+                let shares = secret.decrypt(layout, columns.clone(), &answer, out);
                 or_accuse(channel, *peer, shares)?;
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the number of blocks of columns of a message: so many that its answers are full, if
+/// that is not too much at once.
+fn columns_of_message(layout: &Layout) -> usize {
+    let (rows, packed) = (layout.rows().max(1), layout.together());
+    let most = (ANSWERS / rows).max(1);
+    // A power of two is packed.
+    let full = packed >> rows.trailing_zeros().min(packed.trailing_zeros());
+    match most / full {
+        0 => most,
+        times => times * full,
     }
 }

@@ -4,11 +4,12 @@
 //! for every ordered pair of parties. In a cross term, one party's share gives scalars and the
 //! other's gives values ([`Plan`]). Cross terms come from transfers of the scalars' bits (module
 //! `rows`), or from encryption of the scalars (module `encrypted`) if the session has it and it
-//! costs less. A convolution is a product of its weights with the unfolded images.
+//! costs less. A convolution is a product of its weights with the unfolded images, unless the
+//! images are encrypted.
 //!
 //! **Kept masks** keep the messages that were sent for their scalars, by transfer or by encryption.
 
-use super::encrypted::Encrypted;
+use super::encrypted::{Encrypted, windows};
 use super::plan::{Layout, Plan};
 use super::rows::Set;
 use super::{Transfer, is_kept};
@@ -52,9 +53,19 @@ impl Transfer {
                 let mut product = vec![0; n];
                 map.evaluate(&mut product, &[(&a, &b)]);
                 let plan = Plan::new(map, &a, &b, [x, y].map(|mask| is_kept(mask).is_some()));
-                let name = is_kept(if plan.scalars_are_left { x } else { y });
-                let rows = self.cross(&plan, name)?;
-                plan.collect(map, &rows, &mut product);
+                let windows = match (map, &self.keys) {
+                    (Bilinear::Convolution(shape), Some(keys)) => {
+                        windows(shape, &plan, &keys.prices).map(|windows| (windows, shape.groups))
+                    }
+                    _ => None,
+                };
+                if let Some((windows, groups)) = windows {
+                    self.cross_windows(&windows, groups, &a, &b, &mut product)?;
+                } else {
+                    let name = is_kept(if plan.scalars_are_left { x } else { y });
+                    let rows = self.cross(&plan, name)?;
+                    plan.collect(map, &rows, &mut product);
+                }
                 product
             }
         };
@@ -96,10 +107,12 @@ impl Transfer {
         let (out, sent) = match sent.map(|(_, sent)| sent) {
             Some(Sent::Transfers(set)) => self.by_transfer(plan, Some(set))?,
             Some(Sent::Encrypted(encrypted)) => self.by_encryption(plan, encrypted, name)?,
-            None => match Encrypted::cheaper(plan).filter(|_| self.keys.is_some()) {
-                Some(encrypted) => self.by_encryption(plan, encrypted, name)?,
-                None => self.by_transfer(plan, None)?,
-            },
+            None => {
+                match (self.keys.as_ref()).and_then(|keys| Encrypted::cheaper(plan, &keys.prices)) {
+                    Some(encrypted) => self.by_encryption(plan, encrypted, name)?,
+                    None => self.by_transfer(plan, None)?,
+                }
+            }
         };
         if let (Some(name), Some((sent, kib))) = (name, sent) {
             if let Some(kept) = self.kept.get_mut(&name) {
