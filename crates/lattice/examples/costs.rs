@@ -87,10 +87,10 @@ fn main() -> Result<(), lattice::Error> {
         ];
         let [ciphertext, block, value, product]: [f64; 4] =
             std::array::from_fn(|at| times[at] * 1e6 / counts[at] as f64);
+        let (columns, all) = (tiling.columns(), times.iter().sum::<f64>());
         println!(
-            "{rows:4} {depth:5} {:7} {ciphertext:11.0} {block:7.0} {value:7.0} {product:7.0} {:5.2} s",
-            tiling.columns(),
-            times.iter().sum::<f64>()
+            "{rows:4} {depth:5} {columns:7} {ciphertext:11.0} {block:7.0} {value:7.0} \
+             {product:7.0} {all:5.2} s"
         );
     }
     Ok(())

@@ -13,13 +13,13 @@
 //! distinguished from the real message, for these reasons:
 //!
 //! 1. c_0 + c_1·s is place(product + r) + f plus noise: errors and roundings of the ciphertexts
-//!    times the values, the noise of packing (at most 2^57.6), u times the public key's error, e·s,
-//!    and less than one for the roundings of places. For values uniform among 64 bits, as masks
-//!    are, and T terms (k·n' of matrices, or the taps of a block's filters), its mean is 2^(63.6 +
-//!    ½·log2 T). The statistical distance between f and f plus noise is |noise| / (253·2^142):
-//!    2^-79.4 for T = 2^14, and at most 2^-77.4, since T is kept at 2^18 or below. So c_0 is, up to
-//!    this distance, independent of u and e given x. Distances add up over the coefficients of a
-//!    session: for 2^24 of them to 2^-53.4 or less, for 2^34 to 2^-43.4.
+//!    times the values, the noise of packing (of deviation 2^57.6 at most), u times the public
+//!    key's error, e·s, and less than one for the roundings of places. For values uniform among 64
+//!    bits, as masks are, and T terms (k·n' of matrices, or the taps of a block's filters), its
+//!    mean is 2^(63.6 + ½·log2 T). The statistical distance between f and f plus noise is |noise| /
+//!    (253·2^142): 2^-79.4 for T = 2^14, and at most 2^-77.4, since T is kept at 2^18 or below. So
+//!    c_0 is, up to this distance, independent of u and e given x. Distances add up over the
+//!    coefficients of a session: for 2^24 of them to 2^-53.4 or less, for 2^34 to 2^-43.4.
 //! 2. Then u and e appear only in a·u + e. This is a sample of ring-LWE with secret u and uniform
 //!    a, and hides the sum that is added to it.
 //!

@@ -1,4 +1,4 @@
-//! Encryption of matrices of scalars, block by block.
+//! Encryption of scalars, block by block.
 
 use crate::keys::{self, SEED, SecretKey, expand};
 use crate::layout::{Layout, scatter};

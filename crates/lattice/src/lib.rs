@@ -80,6 +80,6 @@ pub use error::Error;
 pub use keys::{PUBLIC_KEY_WORDS, PublicKey, SecretKey};
 pub use layout::Layout;
 pub use packing::packing_key_words;
-pub use prices::Prices;
+pub use prices::{AT_ONCE, Prices};
 pub use tiling::Tiling;
 pub use windows::Windows;

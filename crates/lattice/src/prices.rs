@@ -12,17 +12,22 @@ pub(crate) fn steps(count: usize, depth: usize) -> Range<usize> {
     (most - needed.min(most)) as usize..most as usize
 }
 
-/// Numbers of polynomials and coefficients of a product, from which its cost follows.
+/// The most blocks of encrypted scalars, and the most rows of them, that values are laid out for at
+/// once. For more, all values are laid out again.
+pub const AT_ONCE: [usize; 2] = [512, 128];
+
+/// Numbers of blocks and coefficients of a product, from which its cost follows.
 #[derive(Clone, Copy)]
 pub(crate) struct Counts {
-    pub ciphertexts: usize,
-    pub answers: usize,
+    /// Blocks along rows, depth and columns.
+    pub blocks: [usize; 3],
+    /// How often a row is begun anew, so that masks hide its noise.
+    pub times: usize,
     pub depth: usize,
     /// Answers that are packed in one.
     pub together: usize,
+    /// Useful coefficients of one time.
     pub results: usize,
-    pub values: usize,
-    pub products: usize,
 }
 
 /// Bytes of a ciphertext on the wire, and of an answer without its useful coefficients.
@@ -30,7 +35,7 @@ const CIPHERTEXT: u64 = 219_136;
 const ANSWER: u64 = 87_040;
 
 /// Bits of a useful coefficient.
-const COEFFICIENT: u64 = 85;
+const COEFFICIENT: usize = 85;
 
 /// Nanoseconds of a ciphertext, of an answer, of packing one more block in an answer, of a block of
 /// values, and of a product, for both ends together on a core with AVX-512 (`examples/costs.rs`).
@@ -52,8 +57,7 @@ pub struct Prices {
 
 impl Prices {
     /// Returns the prices of a session without keys for packing, over links that take this many
-    /// bytes a second. Unknown links are taken for 500 Mbit/s. Links faster than 2 Gbit/s are no
-    /// faster than the processor.
+    /// bytes a second. Unknown links are taken for 500 Mbit/s, and others for 8 to 2000.
     #[must_use]
     pub fn of(bandwidth: Option<u64>) -> Self {
         let microsecond = bandwidth.map_or(62, |bandwidth| bandwidth / 1_000_000);
@@ -66,7 +70,8 @@ impl Prices {
     /// Returns the cost of bytes and nanoseconds.
     #[must_use]
     pub fn cost(&self, bytes: u64, nanoseconds: u64) -> u64 {
-        bytes + nanoseconds * self.microsecond / 1000
+        let time = u128::from(nanoseconds) * u128::from(self.microsecond) / 1000;
+        bytes.saturating_add(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
     /// Lists those of some steps whose keys are missing.
@@ -83,19 +88,35 @@ impl Prices {
 impl Counts {
     /// Returns the cost of a product.
     pub fn cost(&self, prices: &Prices) -> u64 {
-        let [ciphertext, answer, packed, values, products] = TIMES;
-        let sent = self.answers.div_ceil(self.together);
-        let steps = steps(self.answers.min(self.together), self.depth);
-        let keys = prices.missing(steps).len();
-        let bytes = self.ciphertexts as u64 * CIPHERTEXT
-            + sent as u64 * ANSWER
-            + self.results as u64 * COEFFICIENT / 8
-            + keys as u64 * STEP;
-        let nanoseconds = self.ciphertexts as u64 * ciphertext
-            + sent as u64 * answer
-            + (self.answers - sent) as u64 * packed
-            + self.values as u64 * values
-            + self.products as u64 * products;
-        prices.cost(bytes, nanoseconds)
+        let [rows, depths, columns] = self.blocks;
+        let [most_blocks, most_rows] = AT_ONCE;
+        let (ciphertexts, answers) = (rows * depths, rows * columns * self.times);
+        let sent = answers.div_ceil(self.together);
+        let sections = rows.div_ceil((most_blocks / depths).clamp(1, most_rows));
+        let keys = prices.missing(steps(answers.min(self.together), self.depth));
+        let bytes = [
+            (ciphertexts, CIPHERTEXT),
+            (sent, ANSWER),
+            (keys.len(), STEP),
+            (self.results * self.times * COEFFICIENT / 8, 1),
+        ];
+        let counts = [
+            ciphertexts,
+            sent,
+            answers - sent,
+            depths * columns * sections,
+            ciphertexts * columns,
+        ];
+        prices.cost(
+            bytes
+                .iter()
+                .map(|(count, of_one)| *count as u64 * of_one)
+                .sum(),
+            counts
+                .iter()
+                .zip(TIMES)
+                .map(|(count, time)| *count as u64 * time)
+                .sum(),
+        )
     }
 }

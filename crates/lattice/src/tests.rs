@@ -320,6 +320,25 @@ fn every_layout_convolves() {
     assert_eq!((depths.len(), sizes.len()), (6, 59));
 }
 
+/// The noise that masks hide depends on how many values meet a useful coefficient.
+#[test]
+fn terms_of_images_are_the_values_of_a_block_of_filters() {
+    let shape = convolution([2, 1], [70, 40], [9, 9], [3, 3], [[1, 1]; 3]);
+    for windows in Windows::all(shape) {
+        let layout = Layout::Images(windows);
+        let of_depth = |depth| layout.values(&(0..layout.columns()), depth, 0).len();
+        assert_eq!(
+            (0..layout.depths()).map(of_depth).sum::<usize>(),
+            layout.terms()
+        );
+    }
+    // Small images, of which a block would have many filters.
+    let shape = convolution([1, 1], [2048, 40], [4, 4], [3, 3], [[1, 1]; 3]);
+    let terms = || Windows::all(shape).map(|windows| Layout::Images(windows).terms());
+    assert!(40 * 9 * 2048 > MOST_TERMS && terms().all(|terms| terms <= MOST_TERMS));
+    assert!(terms().any(|terms| terms > MOST_TERMS / 2));
+}
+
 #[test]
 fn extreme_words_convolve() {
     let mut ends = ends();

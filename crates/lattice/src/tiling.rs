@@ -37,11 +37,12 @@ impl Tiling {
             .expect("a block of one scalar")
     }
 
-    /// Returns the tiling with blocks of this many rows and this depth, if their product divides
-    /// the degree.
+    /// Returns the tiling with blocks of this many rows and this depth, if there is one: powers of
+    /// two whose product is not above the degree, and a depth that can be packed.
     #[must_use]
     pub fn with(rows: usize, depth: usize, packed: bool) -> Option<Self> {
-        (DEGREE % (rows * depth) == 0).then(|| Self {
+        let are_powers = rows.is_power_of_two() && depth.is_power_of_two();
+        (are_powers && depth <= DEEPEST && rows <= DEGREE / depth).then(|| Self {
             rows,
             depth,
             columns: DEGREE / (rows * depth),
@@ -63,17 +64,12 @@ impl Tiling {
     /// Returns the cost of a product; see [`Prices::cost`].
     #[must_use]
     pub fn cost(&self, m: usize, k: usize, n: usize, prices: &Prices) -> u64 {
-        let (rows, depths) = (m.div_ceil(self.rows), self.depths(k));
-        let columns = self.column_blocks(n);
-        let times = k.div_ceil(self.deepest());
         Counts {
-            ciphertexts: rows * depths,
-            answers: rows * columns * times,
+            blocks: [m.div_ceil(self.rows), self.depths(k), self.column_blocks(n)],
+            times: k.div_ceil(self.deepest()),
             depth: self.depth,
             together: self.together(),
-            results: m * n * times,
-            values: columns * depths,
-            products: rows * depths * columns,
+            results: m * n,
         }
         .cost(prices)
     }

@@ -39,6 +39,8 @@ pub struct Windows {
     group: usize,
     /// Whether rows and columns of equal remainder are phases.
     phases: bool,
+    /// Channels of all phases.
+    channels: usize,
     /// Channels of a block.
     depth: usize,
     /// Whether answers are packed.
@@ -81,21 +83,20 @@ impl Axis {
         }
     }
 
-    /// Returns the phase that a tap meets, among all phases that taps meet, and its place there.
-    fn tap(&self, tap: usize) -> (usize, usize) {
+    /// Returns the phase that a tap meets, among the given ones, and its place there.
+    fn tap(&self, tap: usize, phases: &[usize]) -> (usize, usize) {
         let place = tap * self.dilation;
-        let phase = self
-            .phases()
-            .position(|phase| phase == place % self.remainders);
+        let phase = phases.binary_search(&(place % self.remainders));
         (phase.expect("a phase of a tap"), place / self.remainders)
     }
 
     /// Lists the phases that taps meet.
-    fn phases(&self) -> impl Iterator<Item = usize> + use<> {
-        let axis = *self;
-        (0..axis.remainders).filter(move |phase| {
-            (0..axis.kernel).any(|tap| tap * axis.dilation % axis.remainders == *phase)
-        })
+    fn phases(&self) -> Vec<usize> {
+        let of_taps = (0..self.kernel).map(|tap| tap * self.dilation % self.remainders);
+        let mut phases: Vec<usize> = of_taps.collect();
+        phases.sort_unstable();
+        phases.dedup();
+        phases
     }
 
     /// Returns the extent of filters in a phase.
@@ -115,7 +116,7 @@ impl Axis {
 
     /// Returns the input at a place of a phase, unless that is in the padding.
     fn input(&self, phase: usize, place: usize) -> Option<usize> {
-        let padded = place * self.remainders + self.phases().nth(phase)?;
+        let padded = place * self.remainders + phase;
         padded
             .checked_sub(self.padding)
             .filter(|at| *at < self.input)
@@ -124,7 +125,7 @@ impl Axis {
 
 impl Windows {
     /// Returns the cheapest layout of the first group, and its cost; see [`Prices::cost`]. There is
-    /// none if filters are too large.
+    /// none if filters do not fit a polynomial.
     #[must_use]
     pub fn new(shape: &Convolution, prices: &Prices) -> Option<(Self, u64)> {
         Self::all(*shape)
@@ -136,11 +137,13 @@ impl Windows {
     pub(crate) fn all(shape: Convolution) -> impl Iterator<Item = Self> {
         let output = shape.output();
         let depths = [true, false].into_iter().flat_map(move |phases| {
-            let most = Self::channels(&shape, phases).next_power_of_two();
-            powers(most.min(DEEPEST)).map(move |depth| (phases, depth))
-        });
-        depths.flat_map(move |(phases, depth)| {
             let axes = [0, 1].map(|at| Axis::of(&shape, at, phases));
+            let counts = axes.map(|axis| axis.phases().len());
+            let channels = shape.in_channels / shape.groups * counts[0] * counts[1];
+            let most = channels.next_power_of_two().min(DEEPEST);
+            powers(most).map(move |depth| (phases, axes, channels, depth))
+        });
+        depths.flat_map(move |(phases, axes, channels, depth)| {
             let cuts = powers(output[0])
                 .flat_map(move |down| powers(output[1]).map(move |across| [down, across]));
             cuts.flat_map(move |cuts| {
@@ -156,6 +159,7 @@ impl Windows {
                     shape,
                     group: 0,
                     phases,
+                    channels,
                     depth,
                     packed,
                     outputs,
@@ -189,12 +193,6 @@ impl Windows {
         [0, 1].map(|at| Axis::of(&self.shape, at, self.phases))
     }
 
-    /// Returns the number of channels of a group, in all phases.
-    fn channels(shape: &Convolution, phases: bool) -> usize {
-        let phases = [0, 1].map(|at| Axis::of(shape, at, phases).phases().count());
-        shape.in_channels / shape.groups * phases[0] * phases[1]
-    }
-
     /// Returns the height and the width of a window.
     fn window(&self) -> [usize; 2] {
         let axes = self.axes();
@@ -202,15 +200,12 @@ impl Windows {
     }
 
     fn counts(&self) -> Counts {
-        let (rows, depths, columns) = (self.rows, self.depths(), self.columns());
         Counts {
-            ciphertexts: rows * depths,
-            answers: rows * columns,
+            blocks: [self.rows, self.depths(), self.columns()],
+            times: 1,
             depth: self.depth,
             together: self.together(),
             results: self.results_len() / self.shape.groups,
-            values: columns * depths,
-            products: rows * depths * columns,
         }
     }
 
@@ -227,7 +222,7 @@ impl Windows {
     }
 
     pub(crate) fn depths(&self) -> usize {
-        Self::channels(&self.shape, self.phases).div_ceil(self.depth)
+        self.channels.div_ceil(self.depth)
     }
 
     pub(crate) fn columns(&self) -> usize {
@@ -269,21 +264,24 @@ impl Windows {
         let [down, across] = self.axes();
         let [height, width] = self.window();
         let channels = self.shape.in_channels / self.shape.groups;
-        let phases = across.phases().count();
-        let deep = depth * self.depth
-            ..Self::channels(&self.shape, self.phases).min((depth + 1) * self.depth);
+        let phases = [down.phases(), across.phases()];
+        let deep = depth * self.depth..self.channels.min((depth + 1) * self.depth);
         let mut places = Vec::new();
         for (at, image, [top, left]) in self.windows_of(row) {
             for (j, channel) in deep.clone().enumerate() {
                 let (phase, channel) = (channel / channels, channel % channels);
                 let plane = image * self.shape.in_channels + self.group * channels + channel;
                 for y in 0..height {
-                    let Some(line) = down.input(phase / phases, top * down.step + y) else {
+                    let Some(line) =
+                        down.input(phases[0][phase / phases[1].len()], top * down.step + y)
+                    else {
                         continue;
                     };
                     let line = plane * down.input + line;
                     for x in 0..width {
-                        if let Some(column) = across.input(phase % phases, left * across.step + x) {
+                        if let Some(column) =
+                            across.input(phases[1][phase % phases[1].len()], left * across.step + x)
+                        {
                             let place = ((at * height + y) * width + x) * self.depth;
                             let exponent = (place + 2 * DEGREE - j) % (2 * DEGREE);
                             places.push((exponent, line * across.input + column));
@@ -300,20 +298,21 @@ impl Windows {
         let [height, width] = self.window();
         let [tall, wide] = self.shape.kernel;
         let channels = self.shape.in_channels / self.shape.groups;
-        let phases = across.phases().count();
+        let phases = [down.phases(), across.phases()];
         let deep = depth * self.depth..(depth + 1) * self.depth;
         let mut places = Vec::new();
         for (at, filter) in self.filters_of(column) {
             for (ky, kx) in (0..tall).flat_map(|ky| (0..wide).map(move |kx| (ky, kx))) {
-                let ((py, y), (px, x)) = (down.tap(ky), across.tap(kx));
+                let ((py, y), (px, x)) = (down.tap(ky, &phases[0]), across.tap(kx, &phases[1]));
                 let place = (down.span() - 1 - y) * width + across.span() - 1 - x;
                 let place = at * self.windows * height * width + place;
-                for channel in 0..channels {
-                    let deeper = (py * phases + px) * channels + channel;
-                    if deep.contains(&deeper) {
-                        let element = ((filter * channels + channel) * tall + ky) * wide + kx;
-                        places.push((place * self.depth + deeper - deep.start, element));
-                    }
+                // Channels of this phase that are in the block.
+                let first = (py * phases[1].len() + px) * channels;
+                let of_block = deep.start.max(first)..deep.end.min(first + channels);
+                for deeper in of_block {
+                    let channel = filter * channels + deeper - first;
+                    let element = (channel * tall + ky) * wide + kx;
+                    places.push((place * self.depth + deeper - deep.start, element));
                 }
             }
         }

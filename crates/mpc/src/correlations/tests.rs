@@ -182,6 +182,19 @@ fn maps(parties: usize) -> Vec<Bilinear> {
         matrix(1, 3, 700, 40),
         Bilinear::Convolution(shape),
     ];
+    if parties <= 3 {
+        // By encryption, answers are packed, and images lie in more rows than are held at once.
+        maps.push(matrix(1, 64, 256, 64));
+        maps.push(Bilinear::Convolution(Convolution {
+            batch: 9,
+            groups: 1,
+            in_channels: 1,
+            out_channels: 2,
+            input: [60, 60],
+            kernel: [3, 3],
+            ..shape
+        }));
+    }
     if parties == 2 {
         // More scalars than are held at once.
         maps.push(matrix(1, 260, 260, 2));

@@ -36,6 +36,13 @@ fn session(timeout: Duration) -> Session {
     }
 }
 
+/// Returns how the product is laid out for the slowest party's bandwidth.
+fn laid_out(bandwidth: Option<u64>) -> (Prices, Layout) {
+    let ([m, k, n], prices) = (SIZES, Prices::of(bandwidth));
+    let layout = Layout::Matrices(Tiling::new(m, k, n, &prices), SIZES);
+    (prices, layout)
+}
+
 /// The messages that make an encrypted product.
 #[derive(Clone, Copy, PartialEq)]
 enum Message {
@@ -73,9 +80,7 @@ impl Message {
     }
 
     fn words(self) -> usize {
-        let [m, k, n] = SIZES;
-        let prices = Prices::of(None);
-        let layout = Layout::Matrices(Tiling::new(m, k, n, &prices), SIZES);
+        let (prices, layout) = laid_out(None);
         match self {
             // With the bandwidth.
             Self::PublicKey => PUBLIC_KEY_WORDS + 1,
@@ -107,10 +112,10 @@ impl Message {
 fn instead(mesh: &Mesh, message: Message, bad: &[Vec<u64>]) {
     let mut channel = mesh.channel(1);
     set_up(&mut channel, &right());
-    if message == Message::PublicKey {
-        return send(&mut channel, &message.step(), bad);
-    }
     let key = Message::PublicKey;
+    if message == key {
+        return send(&mut channel, &key.step(), bad);
+    }
     send(&mut channel, &key.step(), &[key.taken()]);
     keys(&mut mesh.channel(0));
     let before = MESSAGES[1..]
@@ -124,6 +129,31 @@ fn instead(mesh: &Mesh, message: Message, bad: &[Vec<u64>]) {
 /// Sends halves of the protocol's own keys: of the pair, and of the key for all.
 fn keys(channel: &mut Channel) {
     send(channel, "agree on keys", &[vec![1, 2], vec![3, 4]]);
+}
+
+#[test]
+fn products_are_laid_out_for_the_slowest_party() {
+    let slow = 10_000_000;
+    let words = ciphertext_words(&laid_out(Some(slow)).1);
+    let (key, message) = (Message::PublicKey, Message::Ciphertexts);
+    assert_ne!(
+        words,
+        message.words(),
+        "another layout for another bandwidth"
+    );
+    let errors = session(LONG).beside(Then::Stays, |mesh| {
+        let mut channel = mesh.channel(1);
+        set_up(&mut channel, &right());
+        let mut of_slow = key.taken();
+        of_slow[key.residues()] = slow;
+        send(&mut channel, &key.step(), &[of_slow]);
+        keys(&mut mesh.channel(0));
+        send(&mut channel, &message.step(), &[vec![]]);
+    });
+    assert_blamed(
+        &errors,
+        &format!("\"{}\" with {words} words", message.step()),
+    );
 }
 
 #[test]

@@ -10,8 +10,8 @@
 //! **Memory**, in addition to operands, results and what is kept: 0.7 GB, and 0.2 GB for every
 //! other party, whatever the sizes. Values are laid out for [`VALUES`] blocks at a time.
 //!
-//! **Kept scalars** are kept as the messages received, and every further product needs only an
-//! answer.
+//! **Kept scalars** of matrices are kept as the messages received, and every further product needs
+//! only an answer. Images are encrypted for each product.
 
 use super::plan::Plan;
 use super::{Transfer, or_accuse};
@@ -24,16 +24,13 @@ use lattice::{
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Blocks of scalars of all peers that are multiplied at once, 0.9 MB each with the message. It is
-/// small in tests, so that products take several rounds of blocks.
-const LIVE: usize = if cfg!(test) { 4 } else { 512 };
+/// Blocks of scalars of all peers, 0.9 MB each with the message, and rows of blocks that are
+/// multiplied at once. They are few in tests, so that products take several rounds of blocks.
+const AT_ONCE: [usize; 2] = if cfg!(test) { [4, 3] } else { lattice::AT_ONCE };
 
 /// Blocks of values that are multiplied at once, 64 KiB each as they are laid out and five times
 /// that as evaluations.
 const VALUES: usize = if cfg!(test) { 4 } else { 256 };
-
-/// Blocks of results that are packed for one message, 0.7 MB each before they are masked.
-const ANSWERS: usize = if cfg!(test) { 3 } else { 128 };
 
 /// Memory of a block of scalars as received.
 const BLOCK_KIB: usize = 214;
@@ -77,7 +74,7 @@ struct Section {
 /// Splits a plan into sections of at most `most` blocks each.
 fn sections(plan: &Plan, tiling: Tiling, most: usize) -> Vec<Section> {
     let deep = plan.k.min(tiling.deepest()).min(most * tiling.depth());
-    let high = (most / tiling.depths(deep)).max(1) * tiling.rows();
+    let high = (most / tiling.depths(deep)).clamp(1, AT_ONCE[1]) * tiling.rows();
     let mut sections = Vec::new();
     for (at, piece) in plan.pieces.iter().enumerate() {
         for start in piece.rows.clone().step_by(high) {
@@ -217,7 +214,7 @@ impl Transfer {
         for group in 0..groups {
             let windows = windows.of_group(group);
             let all = Layout::Images(windows);
-            let together = (self.blocks_at_once() / all.depths()).max(1);
+            let together = (self.blocks_at_once() / all.depths()).clamp(1, AT_ONCE[1]);
             for start in (0..all.rows()).step_by(together) {
                 let rows = start..all.rows().min(start + together);
                 let layout = Layout::Images(windows.of_rows(rows));
@@ -231,7 +228,7 @@ impl Transfer {
 
     /// Returns the number of blocks of scalars of each peer that are multiplied at once.
     fn blocks_at_once(&self) -> usize {
-        (LIVE / (self.channel.parties() - 1)).max(1)
+        (AT_ONCE[0] / (self.channel.parties() - 1)).max(1)
     }
 
     /// Sends this party's encrypted scalars. Returns the messages of the others, which have as
@@ -334,10 +331,10 @@ impl Transfer {
 }
 
 /// Returns the number of blocks of columns of a message: so many that its answers are full, if
-/// that is not too much at once.
+/// that is not too much at once. A block takes 0.7 MB until it is masked.
 fn columns_of_message(layout: &Layout) -> usize {
     let (rows, packed) = (layout.rows().max(1), layout.together());
-    let most = (ANSWERS / rows).max(1);
+    let most = (AT_ONCE[1] / rows).max(1);
     // A power of two is packed.
     let full = packed >> rows.trailing_zeros().min(packed.trailing_zeros());
     match most / full {
