@@ -99,7 +99,8 @@ def cost(
     Rounds and bytes are exactly those of a real run: both follow from shapes, never from values or
     time. For a module they are those of a program in which party 0 shares the module and party 1
     its inputs in order, and that calls the module and reveals what it returns to party 1. If the
-    module is part of another module, frame headers hold its longer path.
+    module is part of another module, frame headers hold its longer path. With source "he",
+    correlations are those over links of unknown bandwidth, for which layouts are chosen.
 
     Seconds are rounds · half a round trip + bytes / bandwidth + the time that one core computes for
     a party. On links that transfer while a party computes it takes less, and so it does on a
