@@ -87,7 +87,7 @@ impl PublicKey {
     pub fn multiply(&mut self, scalars: &Ciphertexts, values: &Values) {
         scalars.times(values, &mut self.products);
         for column in 0..values.columns.len() {
-            for row in 0..self.products.rows() / 2 {
+            for row in 0..scalars.layout.rows() {
                 let parts = self.blocks.push().chunks_exact_mut(ALL * DEGREE);
                 for (part, polynomial) in parts.enumerate() {
                     self.products.read(2 * row + part, column, polynomial);
@@ -116,21 +116,24 @@ impl PublicKey {
         let mut seeds = wiped(2 * blocks.len().div_ceil(together));
         self.own.reserve(seeds.len()).fill(0, &mut seeds);
         let key = &*self;
-        let answers: Vec<(Vec<u64>, Wiped)> = (waiting.take().par_chunks_mut(together * PAIR))
-            .zip(blocks.par_chunks(together))
-            .zip(seeds.par_chunks_exact(2))
-            .map(|((products, blocks), seed)| {
-                key.pack(products, layout.depth());
-                let own = Key::from_words([seed[0], seed[1]]);
-                let own = Stream::new(&own, "lattice: one answer");
-                key.mask(&mut products[..PAIR], &packed_places(layout, blocks), own)
-            })
-            .collect();
+        let answers: Vec<(Vec<u64>, Places, Wiped)> =
+            (waiting.take().par_chunks_mut(together * PAIR))
+                .zip(blocks.par_chunks(together))
+                .zip(seeds.par_chunks_exact(2))
+                .map(|((products, blocks), seed)| {
+                    key.pack(products, layout.depth());
+                    let own = Key::from_words([seed[0], seed[1]]);
+                    let own = Stream::new(&own, "lattice: one answer");
+                    let places = packed_places(layout, blocks);
+                    let (words, of_masks) = key.mask(&mut products[..PAIR], &places, own);
+                    (words, places, of_masks)
+                })
+                .collect();
         self.blocks = waiting;
-        let mut message = Vec::with_capacity(answers.iter().map(|(words, _)| words.len()).sum());
-        for (blocks, (words, words_of_masks)) in blocks.chunks(together).zip(answers) {
+        let lengths = answers.iter().map(|(words, ..)| words.len());
+        let mut message = Vec::with_capacity(lengths.sum());
+        for (words, places, words_of_masks) in answers {
             message.extend(words);
-            let places = packed_places(layout, blocks);
             for ((_, element), word) in places.iter().zip(&*words_of_masks) {
                 out[*element] = out[*element].wrapping_sub(*word);
             }

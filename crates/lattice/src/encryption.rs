@@ -2,7 +2,7 @@
 
 use crate::keys::{self, SEED, SecretKey, expand};
 use crate::layout::{Layout, scatter};
-use crate::residues::{ALL, basis};
+use crate::residues::{ALL, basis, each};
 use crate::sample::{error, reserve_uniform, uniform};
 use crate::tiling::MOST_TERMS;
 use crate::wiped::{Wiped, wiped};
@@ -20,7 +20,7 @@ const WHAT: &str = "ciphertexts";
 /// memory when it is read into again.
 #[derive(Default)]
 pub struct Ciphertexts {
-    layout: Layout,
+    pub(crate) layout: Layout,
     /// A matrix with two rows for each row of blocks, one for each of the two polynomials, and a
     /// column for each block along the depth.
     pub(crate) blocks: Evaluations,
@@ -61,29 +61,41 @@ impl SecretKey {
             scalars.len() == layout.scalars_len(),
             "the scalars of the layout"
         );
-        let (seed, depths) = (seed.to_words(), layout.depths());
-        let count = layout.rows() * depths;
+        let depths = layout.depths();
+        self.encryptions(seed, layout.rows() * depths, |at, secret, half, error| {
+            let mut words = wiped(DEGREE);
+            let places = layout.scalars(at / depths, at % depths);
+            scatter(&places, scalars, &mut words);
+            let mut block = basis().place(&words);
+            for ((modulus, block), error) in (basis().moduli.iter())
+                .zip(block.chunks_exact_mut(DEGREE))
+                .zip(each(&error))
+            {
+                modulus.add(block, error);
+            }
+            keys::encrypt(half, secret, &mut block);
+            block
+        })
+    }
+
+    /// Makes a message with the seed and this many encryptions. `make` returns the first half of
+    /// one, as evaluations, from its number, the secret, its uniform half and an error.
+    pub(crate) fn encryptions(
+        &mut self,
+        seed: &Key,
+        count: usize,
+        make: impl Fn(usize, &[u64], &[u64], Wiped) -> Wiped + Sync,
+    ) -> Vec<u64> {
+        let (seed, secret) = (seed.to_words(), &self.secret);
         let errors: Vec<Reserved> = (0..count).map(|_| self.own.reserve(DEGREE)).collect();
-        let secret = &self.secret;
         let encrypted: Vec<Wiped> = (halves(&seed, count).par_iter().zip(&errors).enumerate())
             .map(|(at, (half, range))| {
-                let mut words = wiped(DEGREE);
-                let places = layout.scalars(at / depths, at % depths);
-                scatter(&places, scalars, &mut words);
-                let mut block = basis().place(&words);
-                for ((modulus, block), error) in (basis().moduli.iter())
-                    .zip(block.chunks_exact_mut(DEGREE))
-                    .zip(error(range).chunks_exact(DEGREE))
-                {
-                    modulus.add(block, error);
-                }
                 let mut uniform_half = vec![0; ALL * DEGREE];
                 uniform(half, &mut uniform_half);
-                keys::encrypt(&uniform_half, secret, &mut block);
-                block
+                make(at, secret, &uniform_half, error(range))
             })
             .collect();
-        let mut message = Vec::with_capacity(ciphertext_words(layout));
+        let mut message = Vec::with_capacity(SEED + count * wire::words(DEGREE, ALL));
         message.extend(seed);
         for block in encrypted {
             wire::write(&block, DEGREE, &mut message);
@@ -101,7 +113,7 @@ impl Ciphertexts {
         unless_length(WHAT, ciphertext_words(layout), message)?;
         let (seed, rest) = message.split_at(SEED);
         let (rows, depths) = (layout.rows(), layout.depths());
-        let each = wire::words(DEGREE, ALL);
+        let length = wire::words(DEGREE, ALL);
         let halves = halves(seed, rows * depths);
         self.layout = *layout;
         self.blocks.fill(ALL, 2 * rows, depths, |row, depth, out| {
@@ -110,7 +122,7 @@ impl Ciphertexts {
                 uniform(&halves[at], out);
                 return Ok(());
             }
-            wire::read(WHAT, &rest[at * each..][..each], DEGREE, out)
+            wire::read(WHAT, &rest[at * length..][..length], DEGREE, out)
         })
     }
 

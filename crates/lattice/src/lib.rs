@@ -17,9 +17,8 @@
 //! attacks since then into account, allow up to 214.
 //!
 //! **Adversary:** semi-honest. Ring-LWE protects the party that encrypts, with circular security
-//! for the keys that pack answers. The argument for the
-//! party that multiplies is in the module `answers`. Messages from a peer are checked for length
-//! and range before they are used.
+//! for the keys that pack answers. The argument for the party that multiplies is in the module
+//! `answers`. Messages from a peer are checked for length and range before they are used.
 //!
 //! - [`SecretKey`]: encrypts scalars, and decrypts answers;
 //! - [`PublicKey`]: makes answers, which are the masked products (`answers.rs`);
@@ -67,6 +66,8 @@ mod windows;
 mod wiped;
 mod wire;
 
+#[cfg(test)]
+mod known_answers;
 #[cfg(test)]
 mod secrecy;
 #[cfg(test)]

@@ -34,13 +34,13 @@ use crate::encryption::halves;
 use crate::keys::{PublicKey, SEED, SecretKey, StepKey, encrypt, evaluate};
 use crate::prices::{STEPS, steps};
 use crate::residues::{ALL, basis, each, of_prime};
-use crate::sample::{error, uniform};
+use crate::sample::uniform;
 use crate::waiting::PAIR;
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
 use kernels::message::unless_length;
 use kernels::ntt::DEGREE;
-use kernels::stream::{Key, Reserved, random_key};
+use kernels::stream::{Key, random_key};
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -142,27 +142,15 @@ impl SecretKey {
 
     /// Makes the message whose uniform halves come from this seed. A seed must be used only once.
     pub(crate) fn packing_keys_from(&mut self, seed: &Key, steps: &[usize]) -> Vec<u64> {
-        let (seed, count) = (seed.to_words(), steps.len() * ALL);
-        let errors: Vec<Reserved> = (0..count).map(|_| self.own.reserve(DEGREE)).collect();
-        let secret = &self.secret;
-        let keys: Vec<Wiped> = (halves(&seed, count).par_iter().zip(&errors).enumerate())
-            .map(|(at, (half, range))| {
-                let (step, digit) = (&Step::all()[steps[at / ALL]], at % ALL);
-                let (mut key, mut image) = (error(range), wiped(DEGREE));
-                let mut uniform_half = vec![0; ALL * DEGREE];
-                uniform(half, &mut uniform_half);
-                encrypt(&uniform_half, secret, &mut key);
-                step.apply(of_prime(secret, digit), &mut image);
-                let of_digit = &mut key[digit * DEGREE..][..DEGREE];
-                basis().moduli[digit].add(of_digit, &image);
-                key
-            })
-            .collect();
-        let mut message = Vec::with_capacity(packing_key_words(steps.len()));
-        message.extend(seed);
-        keys.iter()
-            .for_each(|key| wire::write(key, DEGREE, &mut message));
-        message
+        self.encryptions(seed, steps.len() * ALL, |at, secret, half, mut key| {
+            let (step, digit) = (&Step::all()[steps[at / ALL]], at % ALL);
+            let mut image = wiped(DEGREE);
+            encrypt(half, secret, &mut key);
+            step.apply(of_prime(secret, digit), &mut image);
+            let of_digit = &mut key[digit * DEGREE..][..DEGREE];
+            basis().moduli[digit].add(of_digit, &image);
+            key
+        })
     }
 }
 

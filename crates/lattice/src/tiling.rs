@@ -24,8 +24,8 @@ pub struct Tiling {
     rows: usize,
     depth: usize,
     columns: usize,
-    /// Whether answers are packed.
-    packed: bool,
+    /// Blocks of the product that are packed in one answer.
+    together: usize,
 }
 
 impl Tiling {
@@ -46,13 +46,12 @@ impl Tiling {
             rows,
             depth,
             columns: DEGREE / (rows * depth),
-            packed,
+            together: if packed { depth } else { 1 },
         })
     }
 
     /// Lists all tilings for m rows of k scalars.
     pub(crate) fn all(m: usize, k: usize) -> impl Iterator<Item = Self> {
-        let powers = |most: usize| (0..=most.ilog2()).map(|bits| 1_usize << bits);
         powers(k.next_power_of_two().min(DEEPEST)).flat_map(move |depth| {
             powers(m.next_power_of_two().min(DEGREE / depth)).flat_map(move |rows| {
                 let packed = [false, true].into_iter().take(depth.min(2));
@@ -68,7 +67,7 @@ impl Tiling {
             blocks: [m.div_ceil(self.rows), self.depths(k), self.column_blocks(n)],
             times: k.div_ceil(self.deepest()),
             depth: self.depth,
-            together: self.together(),
+            together: self.together,
             results: m * n,
         }
         .cost(prices)
@@ -96,7 +95,7 @@ impl Tiling {
     /// Returns the number of blocks of the product that are packed in one answer.
     #[must_use]
     pub fn together(&self) -> usize {
-        if self.packed { self.depth } else { 1 }
+        self.together
     }
 
     /// Returns the number of columns of a block.
@@ -152,6 +151,13 @@ impl Tiling {
     pub(crate) fn useful(&self, m: usize, n: usize, row: usize, column: usize) -> usize {
         within(row, self.rows, m).len() * within(column, self.columns, n).len()
     }
+}
+
+/// Lists the powers of two up to a number, and the number.
+pub(crate) fn powers(most: usize) -> impl Iterator<Item = usize> {
+    let powers = (0..usize::BITS).map(|bits| 1_usize << bits);
+    let last = (!most.is_power_of_two() && most > 0).then_some(most);
+    powers.take_while(move |power| *power <= most).chain(last)
 }
 
 /// Returns the part of 0..all that block `at` of this size covers.

@@ -20,17 +20,10 @@
 //! of what follows. So does what passes X^N.
 
 use crate::prices::{Counts, Prices};
-use crate::tiling::{DEEPEST, MOST_TERMS, Places};
+use crate::tiling::{DEEPEST, MOST_TERMS, Places, powers};
 use kernels::convolution::Convolution;
 use kernels::ntt::DEGREE;
 use std::ops::Range;
-
-/// Lists the powers of two up to a number, and the number.
-fn powers(most: usize) -> impl Iterator<Item = usize> {
-    let powers = (0..usize::BITS).map(|bits| 1_usize << bits);
-    let last = (!most.is_power_of_two() && most > 0).then_some(most);
-    powers.take_while(move |power| *power <= most).chain(last)
-}
 
 /// A group of a convolution with its windows and blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,8 +36,8 @@ pub struct Windows {
     channels: usize,
     /// Channels of a block.
     depth: usize,
-    /// Whether answers are packed.
-    packed: bool,
+    /// Blocks of the product that are packed in one answer.
+    together: usize,
     /// Height and width of the outputs of a window.
     outputs: [usize; 2],
     /// Windows of a block of images.
@@ -114,12 +107,20 @@ impl Axis {
         output * self.step + self.span() - 1
     }
 
-    /// Returns the input at a place of a phase, unless that is in the padding.
-    fn input(&self, phase: usize, place: usize) -> Option<usize> {
-        let padded = place * self.remainders + phase;
-        padded
-            .checked_sub(self.padding)
-            .filter(|at| *at < self.input)
+    /// Lists the inputs of a phase in a window of this many, which begins with those of an output.
+    /// Gives the place in the window of each. There are none in the padding.
+    fn window(
+        &self,
+        phase: usize,
+        output: usize,
+        count: usize,
+    ) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let axis = *self;
+        (0..count).filter_map(move |place| {
+            let padded = (output * axis.step + place) * axis.remainders + phase;
+            let input = padded.checked_sub(axis.padding)?;
+            (input < axis.input).then_some((place, input))
+        })
     }
 }
 
@@ -152,16 +153,17 @@ impl Windows {
                 let most = DEGREE / depth / (height * width);
                 let [down, across] = [0, 1].map(|at| output[at].div_ceil(outputs[at]));
                 let all = shape.batch * down * across;
-                let packed = [false, true].into_iter().take(depth.min(2));
-                let blocks = powers(most.min(all))
-                    .flat_map(move |windows| packed.clone().map(move |packed| (windows, packed)));
-                let layouts = blocks.map(move |(windows, packed)| Self {
+                let blocks = powers(most.min(all)).flat_map(move |windows| {
+                    let together = [1, depth].into_iter().take(depth.min(2));
+                    together.map(move |together| (windows, together))
+                });
+                let layouts = blocks.map(move |(windows, together)| Self {
                     shape,
                     group: 0,
                     phases,
                     channels,
                     depth,
-                    packed,
+                    together,
                     outputs,
                     windows,
                     filters: (most / windows).min(shape.out_channels / shape.groups),
@@ -204,7 +206,7 @@ impl Windows {
             blocks: [self.rows, self.depths(), self.columns()],
             times: 1,
             depth: self.depth,
-            together: self.together(),
+            together: self.together,
             results: self.results_len() / self.shape.groups,
         }
     }
@@ -218,7 +220,7 @@ impl Windows {
     }
 
     pub(crate) fn together(&self) -> usize {
-        if self.packed { self.depth } else { 1 }
+        self.together
     }
 
     pub(crate) fn depths(&self) -> usize {
@@ -271,21 +273,14 @@ impl Windows {
             for (j, channel) in deep.clone().enumerate() {
                 let (phase, channel) = (channel / channels, channel % channels);
                 let plane = image * self.shape.in_channels + self.group * channels + channel;
-                for y in 0..height {
-                    let Some(line) =
-                        down.input(phases[0][phase / phases[1].len()], top * down.step + y)
-                    else {
-                        continue;
-                    };
+                let of_rows = phases[0][phase / phases[1].len()];
+                let of_columns = phases[1][phase % phases[1].len()];
+                for (y, line) in down.window(of_rows, top, height) {
                     let line = plane * down.input + line;
-                    for x in 0..width {
-                        if let Some(column) =
-                            across.input(phases[1][phase % phases[1].len()], left * across.step + x)
-                        {
-                            let place = ((at * height + y) * width + x) * self.depth;
-                            let exponent = (place + 2 * DEGREE - j) % (2 * DEGREE);
-                            places.push((exponent, line * across.input + column));
-                        }
+                    for (x, column) in across.window(of_columns, left, width) {
+                        let place = ((at * height + y) * width + x) * self.depth;
+                        let exponent = (place + 2 * DEGREE - j) % (2 * DEGREE);
+                        places.push((exponent, line * across.input + column));
                     }
                 }
             }

@@ -26,14 +26,19 @@ fn start(words: &[u64]) -> [u64; 2] {
     [words[0], words[1]]
 }
 
+/// Returns both ends of a session, with a key for packing.
+fn ends() -> (SecretKey, PublicKey) {
+    let (mut secret, message) = SecretKey::from_keys(&key(1), &key(2));
+    let mut public = PublicKey::read(&message, &key(3)).unwrap();
+    let keys = secret.packing_keys_from(&key(5), &[0]);
+    public.read_packing_keys(&[0], &keys).unwrap();
+    (secret, public)
+}
+
 /// Runs one product, from keys to shares.
 fn product(layout: &Layout) -> [Vec<u64>; 2] {
     let (m, k, n) = SHAPE;
-    let (mut secret, message) = SecretKey::from_keys(&key(1), &key(2));
-    let mut public = PublicKey::read(&message, &key(3)).unwrap();
-    public
-        .read_packing_keys(&[0], &secret.packing_keys_from(&key(5), &[0]))
-        .unwrap();
+    let (mut secret, mut public) = ends();
     let scalars = secret.encrypt_from(&key(4), layout, &vec![3; m * k]);
     let received = tests::received(layout, &scalars).unwrap();
     public.multiply(&received, &tests::ready(layout, &vec![5; k * n], 0..1));
@@ -46,11 +51,7 @@ fn product(layout: &Layout) -> [Vec<u64>; 2] {
 /// Returns the secrets of the same product, drawn again from the same streams.
 fn secrets(layout: &Layout, [scalars, answer]: &[Vec<u64>; 2]) -> Vec<[u64; 2]> {
     let (_, k, n) = SHAPE;
-    let (mut secret, message) = SecretKey::from_keys(&key(1), &key(2));
-    let mut public = PublicKey::read(&message, &key(3)).unwrap();
-    public
-        .read_packing_keys(&[0], &secret.packing_keys_from(&key(5), &[0]))
-        .unwrap();
+    let (secret, mut public) = ends();
     let mut seed = [0; 2];
     Stream::new(&key(3), "lattice: answers")
         .reserve(2)

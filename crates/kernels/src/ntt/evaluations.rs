@@ -33,12 +33,6 @@ impl Evaluations {
         self.start = self.words.as_ptr().align_offset(64).min(ROW);
     }
 
-    /// Returns the number of rows.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
     fn words(&self) -> &[u64] {
         &self.words[self.start..][..self.len]
     }

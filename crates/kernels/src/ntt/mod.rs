@@ -152,15 +152,17 @@ impl Modulus {
 
     /// Computes Σ_j a_ij·b_lj for rows i of `a` and l of `b`, each of `length` chunks.
     fn multiply_rows(&self, out: &mut [u64], a: &[u64], b: &[u64], length: usize) {
-        if length <= LAZY {
-            return call!(self, multiply_rows(out, a, b, length));
+        #[cfg(avx512)]
+        if let (Engine::Ifma512(engine), true) = (&self.engine, length <= LAZY) {
+            return engine.multiply_rows(&self.tables, out, a, b, length);
         }
         let row = length * CHUNK;
-        let both = a
-            .chunks_exact(row)
-            .flat_map(|a| b.chunks_exact(row).map(move |b| (a, b)));
+        let rows = a.chunks_exact(row);
+        let both = rows.flat_map(|a| b.chunks_exact(row).map(move |b| (a, b)));
+        let mut pairs = Vec::with_capacity(length);
         for ((a, b), out) in both.zip(out.chunks_exact_mut(CHUNK)) {
-            let pairs: Vec<_> = a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)).collect();
+            pairs.clear();
+            pairs.extend(a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)));
             self.sum_of_products(out, &pairs);
         }
     }

@@ -95,19 +95,6 @@ pub(super) fn sum_products(
     }
 }
 
-/// Computes Σ_j a_ij·b_lj for rows i of `a` and l of `b`, each of `length` times 64 numbers.
-pub(super) fn multiply_rows(tables: &Tables, out: &mut [u64], a: &[u64], b: &[u64], length: usize) {
-    let row = length * CHUNK;
-    let rows = a.chunks_exact(row);
-    let both = rows.flat_map(|a| b.chunks_exact(row).map(move |b| (a, b)));
-    let mut pairs = Vec::with_capacity(length);
-    for ((a, b), out) in both.zip(out.chunks_exact_mut(CHUNK)) {
-        pairs.clear();
-        pairs.extend(a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)));
-        sum_products(tables, out, &pairs, false);
-    }
-}
-
 /// Reduces words plus 2^63, which are not negative, and adds −2^63 after the reduction.
 pub(super) fn reduce_signed(tables: &Tables, words: &[u64], out: &mut [u64]) {
     for (word, out) in words.iter().zip(out) {

@@ -45,11 +45,12 @@ const UNKNOWN: u64 = u64::MAX;
 /// This party's secret key, and the public keys of the others.
 pub(super) struct Keys {
     secret: SecretKey,
-    /// Public key of each party; `None` at this party's own index.
-    public: Vec<Option<PublicKey>>,
+    /// The public key of each peer.
+    public: Vec<PublicKey>,
     /// Prices at the slowest party's bandwidth.
     pub prices: Prices,
-    /// Buffers of what is being multiplied, which are reused.
+    /// Buffers of what is being multiplied, which are reused: each peer's scalars, and this party's
+    /// values.
     theirs: Vec<Ciphertexts>,
     values: Values,
 }
@@ -69,6 +70,11 @@ struct Section {
     rows: Range<usize>,
     /// Scalars of each row.
     depth: Range<usize>,
+}
+
+/// Error for a system without randomness.
+fn no_randomness(error: lattice::Error) -> Error {
+    Error::setup(error.to_string())
 }
 
 /// Splits a plan into sections of at most `most` blocks each.
@@ -109,22 +115,28 @@ fn by_transfer(plan: &Plan, prices: &Prices) -> u64 {
     costs.sum()
 }
 
+/// Returns the cheapest tiling of a piece of a plan, and its cost.
+fn by_matrices(plan: &Plan, prices: &Prices) -> (Tiling, u64) {
+    let (rows, k, n) = (plan.pieces[0].rows.len(), plan.k, plan.n);
+    let tiling = Tiling::new(rows, k, n, prices);
+    (tiling, tiling.cost(rows, k, n, prices))
+}
+
 /// Returns how to encrypt the images of a convolution, if that costs less than all else.
 pub(super) fn windows(shape: &Convolution, plan: &Plan, prices: &Prices) -> Option<Windows> {
     let (windows, cost) = Windows::new(shape, prices)?;
-    let (rows, k, n) = (plan.pieces[0].rows.len(), plan.k, plan.n);
-    let by_matrices = Tiling::new(rows, k, n, prices).cost(rows, k, n, prices);
-    (cost < by_matrices.min(by_transfer(plan, prices))).then_some(windows)
+    let (_, least) = by_matrices(plan, prices);
+    (cost < least.min(by_transfer(plan, prices))).then_some(windows)
 }
 
 impl Encrypted {
     /// Returns how to encrypt the scalars of a plan, if that costs less than transfers.
     pub fn cheaper(plan: &Plan, prices: &Prices) -> Option<Self> {
-        let (k, n, rows) = (plan.k, plan.n, plan.pieces.first()?.rows.len());
-        let tiling = Tiling::new(rows, k, n, prices);
-        (tiling.cost(rows, k, n, prices) < by_transfer(plan, prices)).then(|| Self {
+        let rows = plan.pieces.first()?.rows.len();
+        let (tiling, cost) = by_matrices(plan, prices);
+        (cost < by_transfer(plan, prices)).then(|| Self {
             tiling,
-            blocks: rows.div_ceil(tiling.rows()) * tiling.depths(k) * plan.pieces.len(),
+            blocks: rows.div_ceil(tiling.rows()) * tiling.depths(plan.k) * plan.pieces.len(),
             messages: Vec::new(),
         })
     }
@@ -139,34 +151,28 @@ impl Keys {
     /// Agrees on keys with every other party, and on the bandwidth for which products are laid out.
     pub fn exchange(channel: &mut net::Channel) -> Result<Self> {
         let me = channel.party();
+        let peers = (0..channel.parties()).filter(|peer| *peer != me);
         channel.begin("set up encryption");
-        let (secret, mut message) =
-            SecretKey::new().map_err(|error| Error::setup(error.to_string()))?;
+        let (secret, mut message) = SecretKey::new().map_err(no_randomness)?;
         let own = channel.network();
         let mut slowest = own.map_or(UNKNOWN, |network| network.bandwidth as u64);
         message.push(slowest);
-        for peer in (0..channel.parties()).filter(|peer| *peer != me) {
+        for peer in peers.clone() {
             channel.send(peer, message.clone())?;
         }
-        let mut public: Vec<Option<PublicKey>> = Vec::new();
-        for peer in 0..channel.parties() {
-            if peer == me {
-                public.push(None);
-                continue;
-            }
+        let mut public = Vec::new();
+        for peer in peers {
             let message = channel.receive(peer, PUBLIC_KEY_WORDS + 1)?;
             let (message, bandwidth) = message.split_at(PUBLIC_KEY_WORDS);
             slowest = slowest.min(bandwidth[0]);
             let key = PublicKey::read(message, &random_key()?);
-            public.push(Some(or_accuse(channel, peer, key)?));
+            public.push(or_accuse(channel, peer, key)?);
         }
         Ok(Self {
             secret,
-            public,
             prices: Prices::of((slowest != UNKNOWN).then_some(slowest)),
-            theirs: (1..channel.parties())
-                .map(|_| Ciphertexts::default())
-                .collect(),
+            theirs: public.iter().map(|_| Ciphertexts::default()).collect(),
+            public,
             values: Values::default(),
         })
     }
@@ -235,17 +241,13 @@ impl Transfer {
     /// many.
     fn encrypt(&mut self, layout: &Layout, scalars: &[u64]) -> Result<Vec<Vec<u64>>> {
         let encrypted = self.keys().secret.encrypt(layout, scalars);
-        self.exchange(encrypted)
+        self.exchange(&encrypted.map_err(no_randomness)?)
     }
 
     /// Sends a message to all peers. Returns theirs, which are as long.
-    fn exchange(
-        &mut self,
-        message: std::result::Result<Vec<u64>, lattice::Error>,
-    ) -> Result<Vec<Vec<u64>>> {
-        let message = message.map_err(|error| Error::setup(error.to_string()))?;
+    fn exchange(&mut self, message: &[u64]) -> Result<Vec<Vec<u64>>> {
         for peer in self.peers() {
-            self.channel.send(peer, message.clone())?;
+            self.channel.send(peer, message.to_vec())?;
         }
         self.peers()
             .map(|peer| self.channel.receive(peer, message.len()))
@@ -263,16 +265,13 @@ impl Transfer {
         if missing.is_empty() {
             return Ok(());
         }
-        let message = keys.secret.packing_keys(&missing);
-        let messages = self.exchange(message)?;
-        let peers: Vec<usize> = self.peers().collect();
+        let message = keys.secret.packing_keys(&missing).map_err(no_randomness)?;
+        let messages = self.exchange(&message)?;
+        let peers = self.peers();
         let Self { channel, keys, .. } = self;
         let keys = keys.as_mut().expect("a session with encryption");
         keys.prices.exchanged(&missing);
-        for (peer, message) in peers.into_iter().zip(&messages) {
-            let key = keys.public[peer]
-                .as_mut()
-                .expect("a key of every other party");
+        for ((peer, key), message) in peers.zip(&mut keys.public).zip(&messages) {
             or_accuse(channel, peer, key.read_packing_keys(&missing, message))?;
         }
         Ok(())
@@ -310,13 +309,11 @@ impl Transfer {
             for first in columns.clone().step_by(at_once) {
                 let part = first..columns.end.min(first + at_once);
                 ready.read(layout, &values(part.clone()), part);
-                for (peer, theirs) in peers.iter().zip(&*theirs) {
-                    let key = public[*peer].as_mut().expect("a key of every other party");
+                for (key, theirs) in public.iter_mut().zip(&*theirs) {
                     key.multiply(theirs, ready);
                 }
             }
-            for peer in &peers {
-                let key = public[*peer].as_mut().expect("a key of every other party");
+            for (peer, key) in peers.iter().zip(&mut *public) {
                 channel.send(*peer, key.answer(layout, columns.clone(), out))?;
             }
             for peer in &peers {
@@ -330,8 +327,8 @@ impl Transfer {
     }
 }
 
-/// Returns the number of blocks of columns of a message: so many that its answers are full, if
-/// that is not too much at once. A block takes 0.7 MB until it is masked.
+/// Returns the number of blocks of columns that one message answers. Its answers are full, unless
+/// that takes more blocks than are held at once. A block takes 0.7 MB until it is masked.
 fn columns_of_message(layout: &Layout) -> usize {
     let (rows, packed) = (layout.rows().max(1), layout.together());
     let most = (AT_ONCE[1] / rows).max(1);
