@@ -268,6 +268,25 @@ fn together<P: Fibered>(
     fibers.end(protocol, begun, all)
 }
 
+/// Runs fibers of which one more begins in every round, after the turns of those that run. If one
+/// fails, no further fiber begins, and the others run to their ends.
+pub(crate) fn staggered<P: Fibered>(protocol: &mut P, works: Vec<Fiber>) -> Result<()> {
+    let (begun, mut rest) = (works.len(), owned::<P>(works).into_iter());
+    let mut fibers = Fibers::of(protocol)?;
+    let all = caught(|| {
+        loop {
+            if fibers.failed.is_none() {
+                fibers.begin(rest.next());
+            }
+            if fibers.running.is_empty() {
+                return;
+            }
+            fibers.turns(0);
+        }
+    });
+    fibers.end(protocol, begun, all)
+}
+
 /// Runs work and catches its panic.
 fn caught<T>(work: impl FnOnce() -> T) -> thread::Result<T> {
     panic::catch_unwind(AssertUnwindSafe(work))

@@ -174,7 +174,7 @@ pub static SOURCES: [SourceProvider; 4] = [
         needs: Needs::Nothing,
         statement: "correlations by oblivious transfer between the parties: no third party is \
                     needed",
-        open: |environment, patience| Ok(Box::new(Transfer::new(environment.channel(patience))?)),
+        open: |environment, patience| Ok(Box::new(environment.transfer(&patience)?)),
     },
     SourceProvider {
         name: "he",
@@ -186,7 +186,7 @@ pub static SOURCES: [SourceProvider; 4] = [
                     between the parties: \
                     no third party is needed",
         open: |environment, patience| {
-            let transfer = Transfer::new(environment.channel(patience))?;
+            let transfer = environment.transfer(&patience)?;
             Ok(Box::new(transfer.with_encryption()?))
         },
     },
@@ -206,7 +206,8 @@ pub static SOURCES: [SourceProvider; 4] = [
                 )
             };
             let dealer = environment.mesh.dealer().ok_or_else(none)?;
-            Ok(Box::new(Dealt::new(environment.channel(patience), dealer)?))
+            let channel = environment.channel(correlations::CHANNEL, patience);
+            Ok(Box::new(Dealt::new(channel, dealer)?))
         },
     },
     SourceProvider {
@@ -224,7 +225,8 @@ pub static SOURCES: [SourceProvider; 4] = [
                 )
             };
             let place = environment.file.ok_or_else(none)?;
-            Ok(Box::new(Stored::new(environment.channel(patience), place)?))
+            let channel = environment.channel(correlations::CHANNEL, patience);
+            Ok(Box::new(Stored::new(channel, place)?))
         },
     },
 ];
@@ -259,13 +261,19 @@ impl Environment<'_> {
         trust(self.source, self.rehearsed)
     }
 
-    fn channel(&self, patience: Patience) -> Channel {
-        let mut channel = self.mesh.channel(correlations::CHANNEL);
+    fn transfer(&self, patience: &Patience) -> Result<Transfer> {
+        let ids = [correlations::CHANNEL, correlations::REFILLS];
+        let [channel, refills] = ids.map(|id| self.channel(id, patience.clone()));
+        Transfer::new(channel, refills)
+    }
+
+    fn channel(&self, id: u16, patience: Patience) -> Channel {
+        let mut channel = self.mesh.channel(id);
         channel.set_patience(patience);
         channel
     }
 
-    fn additive(&self) -> Result<Additive> {
+    pub fn additive(&self) -> Result<Additive> {
         let patience = Patience::default();
         // The party waits for the setup, so a peer that stalls in it is noticed.
         patience.set_needed(true);

@@ -231,6 +231,7 @@ fn refill(chooser: &mut Receiver, sender: &mut Sender, is_silent: bool) {
         let answered = start.elapsed();
         let start = Instant::now();
         chooser.refilled(&answer).expect("its length");
+        sender.refilled();
         println!(
             "  refill: sender {:.1} ms, receiver {:.1} ms; {} kB",
             answered.as_secs_f64() * 1e3,

@@ -62,8 +62,6 @@ pub struct Receiver {
     next: u64,
     spare: Spare,
     silent: Receiving,
-    /// Transfers of a refill whose answer has not arrived.
-    requested: Option<Chosen>,
     /// Omits the mask of the choices, so that a test can show that it would notice.
     #[cfg(test)]
     pub(crate) unmasked: bool,
@@ -97,7 +95,6 @@ impl Receiver {
             next: 0,
             spare: Spare::default(),
             silent: Receiving::new(Arc::clone(&family), secret),
-            requested: None,
             family,
             #[cfg(test)]
             unmasked: false,
@@ -112,34 +109,40 @@ impl Receiver {
         self.silent.stock.refill(transfers, self.next, each)
     }
 
-    /// Begins a refill that is due. Returns the message to the sender, which may have no words.
-    /// Nothing is extended before [`Receiver::refilled`].
+    /// Returns the messages of one more refill, for `later` transfers, that begins before `now`
+    /// transfers and may end after them. `None` if those under way suffice, or if too few transfers
+    /// are left for another one. The sender gets the same.
+    #[must_use]
+    pub fn refill_ahead(&self, now: usize, later: usize) -> Option<Refill> {
+        self.silent.stock.ahead(now, later)
+    }
+
+    /// Begins a refill. Returns the message to the sender, which may have no words.
+    ///
+    /// A refill that is due ends before anything else is extended. One ahead may end later. Refills
+    /// end in the order in which they began, and both ends must end each at the same transfer.
     #[must_use]
     pub fn request(&mut self) -> Vec<u64> {
-        let Some(choices) = self.silent.request() else {
+        let Some(choices) = self.silent.first() else {
+            self.silent.request(None);
             return Vec::new();
         };
         let first = take(&mut self.next, choices.len());
-        let (message, requested) = self.transfers(first, &choices);
-        self.requested = Some(requested);
+        let (message, mut chosen) = self.transfers(first, &choices);
+        self.silent.request(Some((&chosen.rows, &choices)));
+        // The choices are the secret of the batch.
+        chosen.choices.zeroize();
+        chosen.rows.zeroize();
         message
     }
 
-    /// Ends a refill with the sender's message.
+    /// Ends the oldest refill that has begun, with the sender's message.
     ///
     /// # Errors
     /// If the message is not that of whole batches.
     pub fn refilled(&mut self, answer: &[u64]) -> Result<(), Error> {
         Receiving::check(answer)?;
-        let Some(mut chosen) = self.requested.take() else {
-            self.silent.refilled(None, answer);
-            return Ok(());
-        };
-        self.silent
-            .refilled(Some((&chosen.rows, &chosen.choices)), answer);
-        // The choices are the secret of the batch.
-        chosen.choices.zeroize();
-        chosen.rows.zeroize();
+        self.silent.refilled(answer);
         Ok(())
     }
 
@@ -288,8 +291,15 @@ impl Sender {
         self.silent.stock.refill(transfers, self.next, each)
     }
 
-    /// Takes part in a refill that is due, with the receiver's message. Returns the message to the
-    /// receiver.
+    /// Returns the messages of one more refill, for `later` transfers, that begins before `now`
+    /// transfers and may end after them. `None` if those under way suffice, or if too few transfers
+    /// are left for another one. The receiver gets the same.
+    #[must_use]
+    pub fn refill_ahead(&self, now: usize, later: usize) -> Option<Refill> {
+        self.silent.stock.ahead(now, later)
+    }
+
+    /// Begins a refill with the receiver's message. Returns the message to the receiver.
     ///
     /// # Errors
     /// If the message has another length than [`Refill::request`].
@@ -306,6 +316,12 @@ impl Sender {
         let message = self.silent.answer(Some(&offered.rows), refill.answer);
         offered.rows.zeroize();
         Ok(message)
+    }
+
+    /// Ends the oldest refill that has begun. Its transfers follow those that are left, as they do
+    /// at the receiver.
+    pub fn refilled(&mut self) {
+        self.silent.refilled();
     }
 
     /// Returns the words of the next extension's message for w words of choices.

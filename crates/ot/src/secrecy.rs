@@ -105,6 +105,7 @@ pub(crate) fn begin_batch(sender: &mut Sender, receiver: &mut Receiver) {
     let request = receiver.request();
     let answer = sender.answer(refill, &request).unwrap();
     receiver.refilled(&answer).unwrap();
+    sender.refilled();
 }
 
 /// Returns both ends, with a batch of silent transfers for `one.receiver`.

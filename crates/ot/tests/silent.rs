@@ -20,6 +20,7 @@ fn refill(sender: &mut Sender, receiver: &mut Receiver, transfers: usize) -> Opt
         (lengths.request, lengths.answer)
     );
     receiver.refilled(&answer).unwrap();
+    sender.refilled();
     Some(lengths)
 }
 
@@ -162,6 +163,54 @@ fn a_refill_begins_as_many_batches_as_are_needed() {
     );
 }
 
+/// Begins a refill ahead of need, which ends after this many transfers. Returns the answer.
+fn begin_ahead(sender: &mut Sender, receiver: &mut Receiver, transfers: usize) -> Vec<u64> {
+    let ahead = receiver.refill_ahead(transfers, 8 << 20).unwrap();
+    assert_eq!(sender.refill_ahead(transfers, 8 << 20), Some(ahead));
+    let request = receiver.request();
+    assert_eq!((request.len(), ahead.request), (0, 0));
+    let answer = sender.answer(ahead, &request).unwrap();
+    assert_eq!(answer.len(), ahead.answer);
+    answer
+}
+
+#[test]
+fn refills_may_end_later_than_they_begin() {
+    let (mut one, mut two) = begun();
+    let (sender, receiver) = (&mut one.sender, &mut two.receiver);
+    let of_nothing = receiver.refill_ahead(0, 8 << 20);
+    assert_eq!(
+        of_nothing, None,
+        "the first refill has a request, which is waited for"
+    );
+    refill(sender, receiver, 1 << 20).unwrap();
+    let first = begin_ahead(sender, receiver, 1 << 10);
+    assert_eq!(check(sender, receiver, &words(1 << 4, 1)), 1 << 4);
+    let second = begin_ahead(sender, receiver, 1 << 10);
+    // Every batch ahead takes its seed at once, so that what may be taken meanwhile is limited.
+    let most = (1..).take_while(|n| receiver.refill_ahead(n << 16, 8 << 20).is_some());
+    let most = most.last().unwrap();
+    assert_eq!(sender.refill_ahead((most + 1) << 16, 8 << 20), None);
+    // Those under way are for three million transfers.
+    assert_eq!(receiver.refill_ahead(1 << 10, 3 << 20), None);
+    assert!((most << 16) < (2048 << 10) - 3 * 163_840, "{most}");
+    let meanwhile = words((most << 16) / 64, 2);
+    assert_eq!(check(sender, receiver, &meanwhile), meanwhile.len());
+    // They do not count before they end.
+    assert!(receiver.extension_words(1 << 14) > 1 << 14);
+    for answer in [first, second] {
+        receiver.refilled(&answer).unwrap();
+        sender.refilled();
+        assert_eq!(check(sender, receiver, &words(1 << 14, 3)), 1 << 14);
+    }
+    let rest = words((2 << 20) / 64, 4);
+    assert_eq!(check(sender, receiver, &rest), rest.len());
+    // One that is due begins as many batches as are missing, after those ahead.
+    refill(sender, receiver, 5 << 20).unwrap();
+    let rest = words((5 << 20) / 64, 5);
+    assert_eq!(check(sender, receiver, &rest), rest.len());
+}
+
 #[test]
 fn vectors_together_are_vectors_one_by_one() {
     let (mut one, mut two) = begun();
@@ -213,6 +262,7 @@ fn wrong_lengths_are_refused() {
     other.receiver.refilled(&words(lengths.answer, 9)).unwrap();
     assert_eq!(other.receiver.extend(&[5; 3]).1.random().len(), 192);
     two.receiver.refilled(&answer).unwrap();
+    one.sender.refilled();
     // A second refill has no request.
     let lengths = one.sender.refill(4 << 20).unwrap();
     let error = one.sender.answer(lengths, &[1]).unwrap_err();

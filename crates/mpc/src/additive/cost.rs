@@ -1,6 +1,7 @@
 //! Declared rounds and bits over all links, without those of the correlations. Each protocol's file
 //! derives them.
 
+use super::parts::parts_of;
 use super::sign::leaves_of;
 use crate::correlations::Comparisons;
 use crate::leaves::Wanted;
@@ -8,9 +9,17 @@ use crate::range::SUMS;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Recipient};
 
-/// Returns the cost of an operation among the given number of parties.
+/// Returns the cost of an operation among the given number of parties. Large comparisons take parts
+/// of about `part` numbers.
 #[must_use]
-pub fn of(operation: Operation, parties: u64, comparisons: Comparisons) -> Cost {
+pub fn of(operation: Operation, parties: u64, comparisons: Comparisons, part: usize) -> Cost {
+    // Within other operations nothing is split.
+    let whole = |operation| of(operation, parties, comparisons, usize::MAX);
+    let in_parts = |cost: Cost, n: u64| Cost {
+        rounds: cost.rounds
+            + parts_of(as_size(n), part, comparisons).map_or(0, |p| p.len() as u64 - 1),
+        ..cost
+    };
     let guards = comparisons == Comparisons::Guarded;
     let links = parties * (parties - 1);
     let opened = |bits: u64| Cost {
@@ -39,7 +48,7 @@ pub fn of(operation: Operation, parties: u64, comparisons: Comparisons) -> Cost 
                 elements => opened(64 * elements),
             };
             truncate.map_or(product, |shift| {
-                product + of(Operation::Truncate { n, shift }, parties, comparisons)
+                product + whole(Operation::Truncate { n, shift })
             })
         }
         Operation::Affine {
@@ -54,7 +63,7 @@ pub fn of(operation: Operation, parties: u64, comparisons: Comparisons) -> Cost 
                 n,
                 truncate: Some(shift),
             };
-            of(product, parties, comparisons)
+            whole(product)
         }
         Operation::RectifiedAffine {
             left,
@@ -69,22 +78,22 @@ pub fn of(operation: Operation, parties: u64, comparisons: Comparisons) -> Cost 
                 n,
                 shift,
             };
-            let sum = of(sum, parties, comparisons);
+            let sum = whole(sum);
             if parties > 2 {
-                return sum + of(Operation::Rectify { n, compared }, parties, comparisons);
+                return sum + whole(Operation::Rectify { n, compared });
             }
             let (compared, _) = compared.with_guards(guards).of_summands(2, shift.bits());
             let width = compared.width() as u64;
-            let mut sign = of(Operation::Sign { n, width }, parties, comparisons);
+            let mut sign = whole(Operation::Sign { n, width });
             // The sign begins in the round of the truncation.
             sign.rounds -= 1;
-            sum + sign + of(Operation::BitMultiply { n }, parties, comparisons)
+            sum + sign + whole(Operation::BitMultiply { n })
         }
         Operation::Rectify { n, compared } => {
             let compared = compared.with_guards(guards);
             let width = compared.of_summands(as_size(parties), 0).0.width() as u64;
-            of(Operation::Sign { n, width }, parties, comparisons)
-                + of(Operation::BitMultiply { n }, parties, comparisons)
+            let sign = whole(Operation::Sign { n, width });
+            in_parts(sign + whole(Operation::BitMultiply { n }), n)
         }
         Operation::InRange { n } => zeros(comparisons, SUMS as u64, 64, n + 1, links),
         Operation::Truncate { n, .. } => opened(if parties == 2 { n } else { 64 * n }),
@@ -92,9 +101,9 @@ pub fn of(operation: Operation, parties: u64, comparisons: Comparisons) -> Cost 
         Operation::And { n, width, rights } => opened((rights + rights.div_ceil(2)) * width * n),
         Operation::Sign { n, width } => {
             let (begun, spans) = spans(comparisons, Wanted::Carry, width, n, links);
-            levels(begun, &top_carry_levels(spans), n, links)
+            in_parts(levels(begun, &top_carry_levels(spans), n, links), n)
         }
-        Operation::EqualZero { n, width } => zeros(comparisons, 1, width, n, links),
+        Operation::EqualZero { n, width } => in_parts(zeros(comparisons, 1, width, n, links), n),
         Operation::BitMultiply { n } => opened(65 * n),
         Operation::BitToRing { n } => opened(n),
         Operation::ToBinary { width: 1, .. } if comparisons == Comparisons::LookedUp => {

@@ -37,6 +37,7 @@ mod checking;
 pub mod cost;
 mod guard;
 mod inputs;
+mod parts;
 mod products;
 mod rectify;
 mod rehearsal;
@@ -77,6 +78,8 @@ pub struct Party {
     coins: Stream,
     /// Stream of the latest coins that were tossed, if any were.
     tossed: Option<Stream>,
+    /// Numbers of a part of a large comparison.
+    part: usize,
     masked: HashMap<Name, Masked>,
     /// Named operands that are masked but not open yet, with their lengths.
     opening: HashMap<Name, usize>,
@@ -128,6 +131,7 @@ impl Additive {
             pairs,
             coins: Stream::new(&common, "additive: public coins"),
             tossed: None,
+            part: parts::PART,
             masked: HashMap::new(),
             opening: HashMap::new(),
             trust,
@@ -154,6 +158,12 @@ impl Additive {
     #[cfg(feature = "mutation")]
     pub fn compare_by_tables(&mut self) {
         self.supply.compare_by_tables();
+    }
+
+    /// Takes parts of about this many numbers, so that tests can be small.
+    #[cfg(feature = "mutation")]
+    pub fn take_parts_of(&mut self, numbers: usize) {
+        self.part = numbers;
     }
 
     /// Lets a test see what is opened behind masks.
@@ -249,7 +259,7 @@ impl Protocol for Additive {
 
     fn cost(&self, operation: Operation) -> Cost {
         let parties = self.channel.parties() as u64;
-        cost::of(operation, parties, self.supply.comparisons())
+        cost::of(operation, parties, self.supply.comparisons(), self.part)
     }
 
     fn share(
@@ -337,11 +347,28 @@ impl Protocol for Additive {
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        sign::sign(self, only(x), Compared::proved(width), 0)
+        let x = only(x);
+        if let Some(parts) = self.parts_of(x.len()) {
+            let parts = parts.iter().map(|part| (x[part.clone()].to_vec(), width));
+            let whole = |p: &mut dyn Protocol| p.sign(&[x], width).map(drop);
+            let signs =
+                self.in_parts(parts.collect(), whole, |p, (x, width)| p.sign(&[x], *width))?;
+            return Ok(parts::joined(&signs));
+        }
+        sign::sign(self, x, Compared::proved(width), 0)
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        sign::equal_zero(self, only(x), width)
+        let x = only(x);
+        if let Some(parts) = self.parts_of(x.len()) {
+            let parts = parts.iter().map(|part| (x[part.clone()].to_vec(), width));
+            let whole = |p: &mut dyn Protocol| p.equal_zero(&[x], width).map(drop);
+            let zeros = self.in_parts(parts.collect(), whole, |p, (x, width)| {
+                p.equal_zero(&[x], *width)
+            })?;
+            return Ok(parts::joined(&zeros));
+        }
+        sign::equal_zero(self, x, width)
     }
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
@@ -363,7 +390,11 @@ impl Protocol for Additive {
         compared: Compared,
         out: PartsMut,
     ) -> Result<Option<Tally>> {
-        rectify::rectify(self, only(x), below, compared, only_mut(out))
+        let (x, out) = (only(x), only_mut(out));
+        if let Some(parts) = self.parts_of(x.len()) {
+            return rectify::in_parts(self, &parts, x, below, compared, out).map(|()| None);
+        }
+        rectify::rectify(self, x, below, compared, out)
     }
 
     fn rectified_affine(
@@ -438,6 +469,7 @@ impl Correlated for Additive {
             self.channel.parties(),
             self.trust,
             self.supply.comparisons(),
+            self.part,
             masked.collect(),
         )))
     }

@@ -27,11 +27,13 @@
 
 use super::Additive;
 use super::guard::Guard;
+use super::parts::of_part;
 use crate::checking::{Kept, only_summand};
 use crate::group::Group;
 use crate::leaves::Wanted;
-use crate::{Affine, Bits, Compared, Result, Tally};
+use crate::{Affine, Bits, Compared, Protocol, Result, Tally};
 use std::mem;
+use std::ops::Range;
 
 pub(super) fn rectify(
     party: &mut Additive,
@@ -49,6 +51,36 @@ pub(super) fn rectify(
     let tally = party.select(&left_out, x, guard, out)?;
     Group::Additive.subtract_from(x, out);
     Ok(tally)
+}
+
+/// Rectifies numbers in parts, which only comparisons without guards take.
+pub(super) fn in_parts(
+    party: &mut Additive,
+    parts: &[Range<usize>],
+    x: &[u64],
+    below: Option<&Bits>,
+    compared: Compared,
+    out: &mut [u64],
+) -> Result<()> {
+    let part = |range: &Range<usize>| {
+        let below = below.map(|below| of_part(below, range));
+        (x[range.clone()].to_vec(), below, compared)
+    };
+    let inputs = parts.iter().map(part).collect();
+    let whole = |protocol: &mut dyn Protocol| {
+        let mut out = vec![0; x.len()];
+        let out = &mut [&mut out[..]];
+        protocol.rectify(&[x], below, compared, out).map(drop)
+    };
+    let rectified = party.in_parts(inputs, whole, |protocol, (x, below, compared)| {
+        let mut out = vec![0; x.len()];
+        protocol.rectify(&[x], below.as_ref(), *compared, &mut [&mut out])?;
+        Ok(out)
+    })?;
+    for (range, part) in parts.iter().zip(rectified) {
+        out[range.clone()].copy_from_slice(&part);
+    }
+    Ok(())
 }
 
 /// Computes a rectified affine map between two parties.

@@ -40,8 +40,11 @@ pub use demand::Demand;
 
 use crate::Result;
 
-/// Channel of sources. The protocol has another one.
+/// Channel of sources. The protocol has channel 0.
 pub(crate) const CHANNEL: u16 = 1;
+
+/// Channel of refills of silent transfers, which arrive in another order than the rest.
+pub(crate) const REFILLS: u16 = 2;
 
 /// How comparisons are computed. It follows from what the source makes well.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

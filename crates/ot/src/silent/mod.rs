@@ -20,6 +20,10 @@
 //! r', and r' is uniform to it if learning parity with regular noise is hard: positions of the
 //! noise are r_i of transfers that serve nothing else.
 //!
+//! **Ahead of need.** Both ends begin a batch at the same transfer, when they take its seed: the
+//! receiver in its request, the sender in its answer. Both end it at the same later transfer, and
+//! its rows count from there on. So its message travels while other transfers are made.
+//!
 //! **Memory.** A batch is expanded when it is used, tree by tree. Each end keeps 2.7 MB for a batch
 //! of two million transfers.
 
@@ -42,8 +46,9 @@ use zeroize::Zeroizing;
 /// Rows that are not taken yet, at one end.
 pub(crate) struct Stock<T> {
     family: Arc<Family>,
-    /// Batches begun so far in this direction.
+    /// Batches begun so far in this direction, and how many of them have not ended.
     begun: u64,
+    coming: usize,
     batches: VecDeque<Batch<T>>,
     /// Rows of a tree that is partly taken.
     rest: Zeroizing<Vec<u128>>,
@@ -77,6 +82,7 @@ impl<T: Trees> Stock<T> {
         Self {
             family,
             begun: 0,
+            coming: 0,
             batches: VecDeque::new(),
             rest: Zeroizing::new(Vec::with_capacity(SIZE.block())),
         }
@@ -86,18 +92,30 @@ impl<T: Trees> Stock<T> {
         self.rest.len() + self.batches.iter().map(Batch::left).sum::<usize>()
     }
 
-    /// Adds a batch. `seed` is correlated transfers, with their choices in the receiver's lowest
+    /// Begins the next batch. Returns its number.
+    fn number(&mut self) -> u64 {
+        self.coming += 1;
+        self.begun += 1;
+        self.begun - 1
+    }
+
+    /// Adds a batch that has ended.
+    fn add(&mut self, batch: Batch<T>) {
+        self.coming -= 1;
+        self.batches.push_back(batch);
+    }
+
+    /// Makes a batch. `seed` is correlated transfers, with their choices in the receiver's lowest
     /// bits.
-    fn add(&mut self, seed: &[u128], trees: T) {
-        let columns = code(&self.family, self.begun);
-        self.batches.push_back(Batch {
-            number: self.begun,
+    fn batch(&self, number: u64, seed: &[u128], trees: T) -> Batch<T> {
+        let columns = code(&self.family, number);
+        Batch {
+            number,
             code: SparseCode::new(columns, SIZE.dimension as u32),
             message: Zeroizing::new(seed[..SIZE.dimension].to_vec()),
             trees,
             next: 0,
-        });
-        self.begun += 1;
+        }
     }
 
     /// Takes the next rows. There must be as many left.
@@ -142,6 +160,9 @@ fn code(family: &Family, batch: u64) -> Permutation {
 /// Transfers of a direction after which its first batch begins. Fewer cost less without batches.
 const BEGIN: u64 = 1 << 18;
 
+/// Transfers that a batch adds.
+const NEW: usize = SIZE.transfers() - SIZE.seed();
+
 /// Lengths of the messages by which both ends begin a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refill {
@@ -166,10 +187,21 @@ impl<T: Trees> Stock<T> {
         }
         let first = if is_first { SIZE.transfers() } else { 0 };
         let missing = (transfers + SIZE.seed()).saturating_sub(self.left() + first);
-        let batches = usize::from(is_first) + missing.div_ceil(SIZE.transfers() - SIZE.seed());
+        let batches = usize::from(is_first) + missing.div_ceil(NEW);
         (batches > 0).then(|| Refill {
             request: if is_first { each * SEED_WORDS } else { 0 },
             answer: batches * SIZE.message_words(),
+        })
+    }
+
+    /// Returns the messages of a batch for `later` transfers, which begins before `now` transfers
+    /// and may end after them. `None` if its seed cannot be spared, or if those under way suffice.
+    pub fn ahead(&self, now: usize, later: usize) -> Option<Refill> {
+        let is_spare = self.begun > 0 && self.has(now + SIZE.seed());
+        let suffices = self.left() + self.coming * NEW >= now + later + SIZE.seed();
+        (is_spare && !suffices).then_some(Refill {
+            request: 0,
+            answer: SIZE.message_words(),
         })
     }
 
@@ -187,6 +219,8 @@ const SEED_WORDS: usize = SIZE.seed().div_ceil(64);
 /// Silent transfers at the end that has both pads of each.
 pub(crate) struct Sending {
     pub stock: Stock<Grown>,
+    /// Batches that are answered and not ended, one for each refill.
+    answered: VecDeque<Batch<Grown>>,
     delta: Zeroizing<u128>,
     roots: Stream,
 }
@@ -196,6 +230,7 @@ impl Sending {
     pub fn new(delta: Zeroizing<u128>, family: Arc<Family>, secret: &Key) -> Self {
         Self {
             stock: Stock::new(family),
+            answered: VecDeque::new(),
             delta,
             roots: Stream::new(secret, "silent transfers: roots of trees"),
         }
@@ -216,25 +251,39 @@ impl Sending {
     }
 
     /// Begins batches for a message of this many words, the first batch from `extended` transfers.
+    /// The last one counts from [`Sending::refilled`] on, and those before it at once.
     pub fn answer(&mut self, extended: Option<&[u128]>, words: usize) -> Vec<u64> {
         let mut extended = extended.map(|rows| {
             let rows = rows[..SIZE.seed()].iter();
             Zeroizing::new(rows.map(|row| row & !1).collect())
         });
         let mut message = vec![0; words];
+        let mut last = None;
         for message in message.chunks_mut(SIZE.message_words()) {
+            last.take()
+                .into_iter()
+                .for_each(|batch| self.stock.add(batch));
             let seed = extended.take().unwrap_or_else(|| self.stock.seed());
-            self.begin(&seed, message);
+            last = Some(self.begin(&seed, message));
         }
+        self.answered.extend(last);
         message
     }
 
-    fn begin(&mut self, seed: &[u128], message: &mut [u64]) {
+    /// Ends the oldest refill that was answered.
+    pub fn refilled(&mut self) {
+        if let Some(batch) = self.answered.pop_front() {
+            self.stock.add(batch);
+        }
+    }
+
+    fn begin(&mut self, seed: &[u128], message: &mut [u64]) -> Batch<Grown> {
         let mut words = Zeroizing::new(vec![0; 2 * SIZE.trees]);
         self.roots.reserve(words.len()).fill(0, &mut words);
         let roots = Zeroizing::new(blocks(&words).collect());
         let trees = Grown::new(self.delta.clone(), roots);
-        let (family, number) = (&*self.stock.family, self.stock.begun);
+        let number = self.stock.number();
+        let family = &*self.stock.family;
         message
             .par_chunks_mut(2 * SIZE.depth)
             .zip(seed[SIZE.dimension..].par_chunks(SIZE.depth))
@@ -250,7 +299,7 @@ impl Sending {
                     });
                 },
             );
-        self.stock.add(seed, trees);
+        self.stock.batch(number, seed, trees)
     }
 
     /// Takes transfers. Unless their choices stay random, the receiver has sent its corrections, a
@@ -266,6 +315,8 @@ impl Sending {
 /// Silent transfers at the end that chooses.
 pub(crate) struct Receiving {
     pub stock: Stock<Punctured>,
+    /// Numbers and seeds of batches that are requested and not ended, one for each refill.
+    requested: VecDeque<(u64, Zeroizing<Vec<u128>>)>,
     choices: Stream,
 }
 
@@ -275,14 +326,28 @@ impl Receiving {
     pub fn new(family: Arc<Family>, secret: &Key) -> Self {
         Self {
             stock: Stock::new(family),
+            requested: VecDeque::new(),
             choices: Stream::new(secret, "random choices"),
         }
     }
 
     /// Returns random choices for the extension that the first batch is made from; `None` for
     /// further batches.
-    pub fn request(&mut self) -> Option<Zeroizing<Vec<u64>>> {
+    pub fn first(&mut self) -> Option<Zeroizing<Vec<u64>>> {
         (self.stock.begun == 0).then(|| self.random_choices(SEED_WORDS))
+    }
+
+    /// Begins a refill: the first batch from `extended` transfers, given with their choices, and
+    /// every further one from those in stock.
+    pub fn request(&mut self, extended: Option<(&[u128], &[u64])>) {
+        let extended = extended.map(|(rows, choices)| {
+            let rows = rows[..SIZE.seed()].iter().enumerate();
+            let choice = |i: usize| u128::from(choices[i / 64] >> (i % 64) & 1);
+            Zeroizing::new(rows.map(|(i, row)| row & !1 | choice(i)).collect())
+        });
+        let seed = extended.unwrap_or_else(|| self.stock.seed());
+        let number = self.stock.number();
+        self.requested.push_back((number, seed));
     }
 
     /// Checks that a message is that of whole batches.
@@ -293,18 +358,17 @@ impl Receiving {
         Ok(())
     }
 
-    /// Begins batches by a message that was checked, the first one from `extended` transfers, given
-    /// with their choices.
-    pub fn refilled(&mut self, extended: Option<(&[u128], &[u64])>, answer: &[u64]) {
-        let mut extended = extended.map(|(rows, choices)| {
-            let rows = rows[..SIZE.seed()].iter().enumerate();
-            let choice = |i: usize| u128::from(choices[i / 64] >> (i % 64) & 1);
-            Zeroizing::new(rows.map(|(i, row)| row & !1 | choice(i)).collect())
-        });
+    /// Ends the oldest refill that was requested, by a message that was checked.
+    pub fn refilled(&mut self, answer: &[u64]) {
+        let mut requested = self.requested.pop_front();
         for message in answer.chunks(SIZE.message_words()) {
-            let seed = extended.take().unwrap_or_else(|| self.stock.seed());
+            let (number, seed) = requested.take().unwrap_or_else(|| {
+                let seed = self.stock.seed();
+                (self.stock.number(), seed)
+            });
             let trees = Punctured::new(SIZE, &seed[SIZE.dimension..], message);
-            self.stock.add(&seed, trees);
+            let batch = self.stock.batch(number, &seed, trees);
+            self.stock.add(batch);
         }
     }
 
@@ -354,7 +418,7 @@ mod tests {
         let mut words = vec![0; 2 * SIZE.seed()];
         stream.reserve(words.len()).fill(0, &mut words);
         let mut q: Vec<u128> = blocks(&words).collect();
-        let mut choices = receiving.request().unwrap();
+        let mut choices = receiving.first().unwrap();
         if !random {
             choices.fill(0);
         }
@@ -364,7 +428,9 @@ mod tests {
             .map(|i| q[i] ^ delta & bit(i).wrapping_neg())
             .collect();
         let message = sending.answer(Some(&q), SIZE.message_words());
-        receiving.refilled(Some((&t, &choices)), &message);
+        sending.refilled();
+        receiving.request(Some((&t, &choices)));
+        receiving.refilled(&message);
         (sending, receiving, t)
     }
 
@@ -426,7 +492,8 @@ mod tests {
     fn batches_have_numbers_and_roots_of_their_own() {
         let (mut sending, _, t) = batch(true);
         let mut again = vec![0; SIZE.message_words()];
-        sending.begin(&t, &mut again);
+        let second = sending.begin(&t, &mut again);
+        sending.stock.add(second);
         let [first, second] = [0, 1].map(|at| &sending.stock.batches[at]);
         assert_eq!([first.number, second.number], [0, 1]);
         let leaves = |batch: &Batch<Grown>| {

@@ -10,6 +10,7 @@
 //! sizes.
 
 use super::guard::Guard;
+use super::parts::parts_of;
 use super::products::multiplies_pairs;
 use super::sign::leaves_of;
 use super::tables::halves;
@@ -40,11 +41,15 @@ pub(super) struct Rehearsed {
     _mesh: Mesh,
     trust: Trust,
     comparisons: Comparisons,
+    /// Numbers of a part of a large comparison.
+    part: usize,
     /// Number of elements masked under each name.
     masked: HashMap<Name, usize>,
     /// Whether the next product or truncation keeps what its check needs.
     is_keeping: bool,
-    wanted: Vec<Job>,
+    /// Each job with the number of rounds before it.
+    wanted: Vec<(usize, Job)>,
+    rounds: usize,
 }
 
 impl Rehearsed {
@@ -53,6 +58,7 @@ impl Rehearsed {
         parties: usize,
         trust: Trust,
         comparisons: Comparisons,
+        part: usize,
         masked: HashMap<Name, usize>,
     ) -> Self {
         let mesh = in_process::mesh(parties, Duration::from_secs(1)).swap_remove(party);
@@ -61,16 +67,47 @@ impl Rehearsed {
             _mesh: mesh,
             trust,
             comparisons,
+            part,
             masked,
             is_keeping: false,
             wanted: Vec::new(),
+            rounds: 0,
         }
+    }
+
+    fn want(&mut self, job: Job) {
+        self.wanted.push((self.rounds, job));
     }
 
     fn take(&mut self, kind: Kind, n: usize) {
         if n > 0 {
-            self.wanted.push(Job::Batch { kind, n });
+            self.want(Job::Batch { kind, n });
         }
+    }
+
+    /// Returns the recorded jobs, in order.
+    fn jobs(&self) -> Vec<Job> {
+        self.wanted.iter().map(|(_, job)| *job).collect()
+    }
+
+    /// Records the correlations of a comparison in the order of its parts: one more part begins in
+    /// every round, after the turns of those that run.
+    fn in_parts(
+        &mut self,
+        n: usize,
+        mut work: impl FnMut(&mut Self, usize) -> Result<()>,
+    ) -> Result<()> {
+        let Some(parts) = parts_of(n, self.part, self.comparisons) else {
+            return work(self, n);
+        };
+        let (before, begun) = (self.wanted.len(), self.rounds);
+        for (at, part) in parts.into_iter().enumerate() {
+            self.rounds = begun + at;
+            work(self, part.len())?;
+        }
+        // Within a round the order is that of the parts.
+        self.wanted[before..].sort_by_key(|(round, _)| *round);
+        Ok(())
     }
 
     /// Records the correlations of [`super::products`].
@@ -93,7 +130,7 @@ impl Rehearsed {
                 continue;
             }
             let origins = [self.origin(x)?, self.origin(y)?];
-            self.wanted.push(Job::product(map, origins, is_checked));
+            self.want(Job::product(map, origins, is_checked));
         }
         Ok(())
     }
@@ -127,9 +164,13 @@ impl Rehearsed {
         let leaves = leaves_of(self.comparisons, wanted, width);
         let positions = leaves.positions();
         match self.comparisons {
-            Comparisons::LookedUp => self.take(Kind::LookUps { wanted, positions }, halves(n)[0]),
+            Comparisons::LookedUp => {
+                self.take(Kind::LookUps { wanted, positions }, halves(n)[0]);
+                self.rounds += 2;
+            }
             Comparisons::Masked | Comparisons::Guarded => {
                 self.take(Kind::RingWithMonomials { wanted, positions }, n);
+                self.rounds += 1;
             }
         }
         zeros(leaves.outputs(), n)
@@ -166,7 +207,7 @@ impl Rehearsal for Rehearsed {
     }
 
     fn wanted(self: Box<Self>) -> crate::Expectation {
-        crate::Expectation(self.wanted)
+        crate::Expectation(self.jobs())
     }
 }
 
@@ -192,7 +233,12 @@ impl Protocol for Rehearsed {
     }
 
     fn cost(&self, operation: Operation) -> Cost {
-        cost::of(operation, self.parties() as u64, self.comparisons)
+        cost::of(
+            operation,
+            self.parties() as u64,
+            self.comparisons,
+            self.part,
+        )
     }
 
     fn share(&mut self, _: usize, _: Option<&[u64]>, _: usize, _: PartsMut) -> Result<()> {
@@ -250,6 +296,7 @@ impl Protocol for Rehearsed {
         for rights in 1..=2 {
             self.take(Kind::BitTriples { rights }, binary::bits_of(&cut, rights));
         }
+        self.rounds += 1;
         let products = joins.iter().flat_map(|join| &join.rights);
         Ok(products
             .map(|right| zeros(right.width(), right.len()))
@@ -257,12 +304,18 @@ impl Protocol for Rehearsed {
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.signs(width, x[0].len())
+        let n = x[0].len();
+        self.in_parts(n, |party, n| party.signs(width, n).map(drop))?;
+        Ok(zeros(1, n))
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        let leaves = self.leaves(Wanted::Propagate, width, x[0].len());
-        conjunction(leaves, &mut |joins| self.and_all(joins))
+        let n = x[0].len();
+        self.in_parts(n, |party, n| {
+            let leaves = party.leaves(Wanted::Propagate, width, n);
+            conjunction(leaves, &mut |joins| party.and_all(joins)).map(drop)
+        })?;
+        Ok(zeros(1, n))
     }
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
@@ -302,8 +355,13 @@ impl Protocol for Rehearsed {
     ) -> Result<Option<Tally>> {
         let (compared, n) = (compared.with_guards(self.guards()), x[0].len());
         let (inspected, _) = compared.of_summands(self.parties(), 0);
-        self.signs(inspected.width(), n)?;
-        Ok(self.selected(Guard::of(compared), n))
+        let mut tally = None;
+        self.in_parts(n, |party, n| {
+            party.signs(inspected.width(), n)?;
+            tally = party.selected(Guard::of(compared), n);
+            Ok(())
+        })?;
+        Ok(tally)
     }
 
     fn rectified_affine(

@@ -1,7 +1,9 @@
 //! Rehearsals: what they record must equal what a real run asks of its source.
 
 use super::*;
+use crate::additive::parts::PART;
 use crate::correlations::ahead::needed;
+use crate::providers::{Environment, SOURCES};
 use crate::{Addend, Settings, functions, open};
 use kernels::convolution::Convolution;
 use std::thread;
@@ -139,15 +141,21 @@ fn it_is_known_from_shapes_what_a_run_asks_for() {
             ended.collect()
         });
         for (party, asked) in asked.into_iter().enumerate() {
-            let mut noted =
-                Rehearsed::new(party, parties, Trust::NOBODY, comparisons, HashMap::new());
+            let mut noted = Rehearsed::new(
+                party,
+                parties,
+                Trust::NOBODY,
+                comparisons,
+                PART,
+                HashMap::new(),
+            );
             for (at, n) in sizes.into_iter().enumerate() {
                 if at > 1 {
                     noted.masked.clear();
                 }
                 program(&mut noted, n);
             }
-            let needed = needed(&noted.wanted, |_| 0);
+            let needed = needed(&noted.jobs(), |_| 0);
             let asked = asked.into_iter();
             let asked: Vec<Job> = asked
                 .filter(|job| !matches!(job, Job::Forget { .. }))
@@ -157,6 +165,56 @@ fn it_is_known_from_shapes_what_a_run_asks_for() {
                 asked,
                 "party {party} of {parties}, {source}"
             );
+        }
+    }
+}
+
+/// Runs comparisons of all kinds that take parts.
+fn comparisons(p: &mut dyn Protocol, n: usize) {
+    let (x, mut words) = (vec![3; n], vec![0; n]);
+    let (x, out) = (&[&x[..]][..], &mut [&mut words[..]][..]);
+    p.rectify(x, None, Compared::proved(64), out).unwrap();
+    p.sign(x, 5).unwrap();
+    p.equal_zero(x, 33).unwrap();
+    p.truncate(x, Shift::new(16).expect("16 is a valid shift"), out)
+        .unwrap();
+    let dropping = Compared::proved(40).dropping(7).unwrap();
+    p.rectify(x, None, dropping, out).unwrap();
+}
+
+#[test]
+fn parts_take_their_correlations_in_the_order_in_which_they_are_announced() {
+    const SMALL: usize = 256;
+    for n in [2 * SMALL, 1000, 8 * SMALL + 37] {
+        let meshes = in_process::mesh(2, Duration::from_secs(60));
+        let asked: Vec<Vec<Job>> = thread::scope(|scope| {
+            let run = |mesh: Mesh| {
+                let source = SOURCES.iter().find(|source| source.name == "ot");
+                let environment = Environment {
+                    mesh: &mesh,
+                    source,
+                    file: None,
+                    record: true,
+                    rehearsed: true,
+                };
+                let mut protocol = environment.additive().unwrap();
+                protocol.part = SMALL;
+                comparisons(&mut protocol, n);
+                let demand = protocol.correlated().unwrap().demand().unwrap();
+                demand.jobs().to_vec()
+            };
+            let threads = meshes
+                .into_iter()
+                .map(|mesh| scope.spawn(move || run(mesh)));
+            let threads: Vec<_> = threads.collect();
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap());
+            ended.collect()
+        });
+        for (party, asked) in asked.into_iter().enumerate() {
+            let (trust, kept) = (Trust::NOBODY, HashMap::new());
+            let mut noted = Rehearsed::new(party, 2, trust, Comparisons::LookedUp, SMALL, kept);
+            comparisons(&mut noted, n);
+            assert_eq!(Vec::from(needed(&noted.jobs(), |_| 0)), asked, "{n}");
         }
     }
 }

@@ -213,6 +213,11 @@ impl Supply {
         self.demand.as_ref().map(|demand| demand.borrow().clone())
     }
 
+    /// Returns whether a program is under way whose jobs are known.
+    pub fn is_expecting(&self) -> bool {
+        self.expected.is_some()
+    }
+
     /// Begins a program that takes these jobs, in order. Batches may have any size.
     pub fn expect(&mut self, wanted: &[Job]) {
         self.expect_no_more();

@@ -274,9 +274,10 @@ impl Transfer {
     ) -> Result<()> {
         // A refill must find both ends at the same transfer, so the pieces before it are finished.
         let group = PIECES * PIECE;
+        let n = out.len();
         for (at, out) in out.chunks_mut(group).enumerate() {
             let range = at * group..at * group + out.len();
-            self.refill(64 * out.len())?;
+            self.refill(64 * out.len(), 64 * (n - range.end))?;
             let (scalars, values) = (&scalars[range.clone()], &values[range]);
             self.cross_pieces(senders, choosers, scalars, values, out)?;
         }

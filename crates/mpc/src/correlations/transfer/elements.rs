@@ -56,7 +56,7 @@ impl Transfer {
                 0 => [start..middle, middle..group.end],
                 _ => [middle..group.end, start..middle],
             };
-            self.refill(group.len())?;
+            self.refill(group.len(), n - group.end)?;
             self.cross_group(factors, mine, theirs, out)?;
         }
         Ok(())

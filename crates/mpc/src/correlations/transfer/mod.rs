@@ -42,6 +42,7 @@ use encrypted::Keys;
 use kernels::stream::{Stream, random_key};
 use net::{Channel, Reading};
 use products::KeptMask;
+use silent::Ahead;
 use std::collections::{HashMap, VecDeque};
 
 /// Rough upper limit of transfers that a piece of a batch takes. It bounds messages and memory.
@@ -50,6 +51,10 @@ const AT_ONCE: usize = 1 << 20;
 /// One party's end of the transfers with all others.
 pub(crate) struct Transfer {
     channel: Channel,
+    /// Channel of the messages of refills, which are all of one step.
+    refills: Channel,
+    /// Refills that have begun ahead, by party.
+    ahead: Vec<Ahead>,
     /// Transfers with each other party; `None` at this party's own index.
     pairs: Vec<Option<ot::Pair>>,
     own: Stream,
@@ -68,7 +73,8 @@ const SET_UP: &str = "set up oblivious transfers";
 
 impl Transfer {
     /// Runs the base transfers with every other party.
-    pub fn new(mut channel: Channel) -> Result<Self> {
+    pub fn new(mut channel: Channel, mut refills: Channel) -> Result<Self> {
+        refills.begin("refill silent transfers");
         let me = channel.party();
         let peers: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
         channel.begin(SET_UP);
@@ -103,6 +109,8 @@ impl Transfer {
             pairs[*peer] = Some(or_accuse(&channel, *peer, setup.finish(&message))?);
         }
         Ok(Self {
+            refills,
+            ahead: vec![Ahead::default(); channel.parties()],
             channel,
             pairs,
             own: Stream::new(&random_key()?, "correlations: own"),
@@ -237,8 +245,9 @@ impl Source for Transfer {
                 while start < *n {
                     let now = piece.min(n - start);
                     if !is_cut_later {
+                        let each = transfers(*kind);
                         // What the number of transfers leaves out is at most as much again.
-                        self.refill(2 * now * transfers(*kind))?;
+                        self.refill(2 * now * each, (n - start - now) * each)?;
                     }
                     pieces.push((now, self.batch(*kind, now)?));
                     start += now;
@@ -260,7 +269,9 @@ impl Source for Transfer {
     }
 
     fn reading(&self) -> Reading {
-        self.channel.meter().totals()
+        let mut reading = self.channel.meter().totals();
+        reading += self.refills.meter().totals();
+        reading
     }
 
     fn comparisons(&self) -> Comparisons {

@@ -79,7 +79,7 @@ impl Transfer {
     fn set(&mut self, scalars: &[u64], digit: usize) -> Result<Set> {
         let peers: Vec<usize> = self.peers().collect();
         let choices = products::choices(scalars);
-        self.refill(64 * choices.len())?;
+        self.refill(64 * choices.len(), 0)?;
         let (mut chosen, mut keys) = (Vec::new(), Vec::new());
         for peer in &peers {
             chosen.push(self.choose(*peer, &choices)?);
