@@ -150,7 +150,7 @@ MODULES = [
 OPERATORS = [
     ["dispatch"],
     ["numerics"],
-    ["composed", "creation", "foreach", "recurrent", "rounding", "sequences"],
+    ["composed", "creation", "foreach", "recurrent", "rounding", "segments", "sequences", "volumes"],
     [
         "arithmetic",
         "average_pooling",
@@ -158,6 +158,7 @@ OPERATORS = [
         "covariances",
         "ctc",
         "linalg",
+        "matrix_exp",
         "norms",
         "ordering",
         "view_ops",
