@@ -150,7 +150,16 @@ MODULES = [
 OPERATORS = [
     ["dispatch"],
     ["numerics"],
-    ["composed", "creation", "foreach", "recurrent", "rounding", "segments", "sequences", "volumes"],
+    [
+        "composed",
+        "creation",
+        "foreach",
+        "recurrent",
+        "rounding",
+        "segments",
+        "sequences",
+        "volumes",
+    ],
     [
         "arithmetic",
         "average_pooling",
@@ -180,6 +189,7 @@ OPERATORS = [
     [
         "addressing",
         "convolution",
+        "gamma_functions",
         "integers",
         "interpolation",
         "layer_norm",
@@ -187,6 +197,7 @@ OPERATORS = [
         "reduction",
         "scanning",
         "smooth",
+        "spectra",
         "trigonometric",
         "writing",
     ],

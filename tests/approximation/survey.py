@@ -80,6 +80,12 @@ scale, so `7.5 // 0` is 491520, and `7 // 0` of integers is 7; the remainder by 
 Beyond ±64, `sin` and `cos` may be off by |x|·2^−22 more, which is 0.03 at 2^17; from 2^20 on they
 have no meaning.
 
+`lgamma` saturates at about 2^29.99. It is 11.09 at 0, and 19.41 + ln π − ln n! at a negative whole
+number −n; `digamma` is about ±2^16 at both. `polygamma` of orders up to 6 saturates at about 2^29
+near its poles. `erfinv` of ±1 and numbers beyond is ±3.964, and `special.ndtri` of 0, 1 and numbers
+beyond ±5.606. A run under `protocol="plain"` warns of these, except for `lgamma` and `digamma` at
+poles.
+
 **Normalisation.** Layer, group and RMS norm are as exact for small rows as for large ones. They are
 off by 2^−12 relative and two units of 2^−16. Except for RMS norm, they are also off by a unit of
 the mean, 2^−24, divided by the standard deviation. Batch and instance norm in training have the

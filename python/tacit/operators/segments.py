@@ -75,9 +75,7 @@ def sizes_of(
     return sizes
 
 
-def reduced(
-    data: Any, reduce: str, sizes: torch.Tensor, axis: int, initial: Number | None
-) -> Any:
+def reduced(data: Any, reduce: str, sizes: torch.Tensor, axis: int, initial: Number | None) -> Any:
     """Reduces segments of public sizes by operators that autograd differentiates."""
     axis %= data.dim()
     operation, of_none = REDUCTIONS[reduce]

@@ -47,7 +47,9 @@ def sampled(volumes: Any, grid: Any, mode: int, padding: int, corners: bool) -> 
         for axis, size in enumerate(sizes)
     ]
     if isinstance(grid, SecretTensor):
-        found = _by_weights(volumes, [_weights(*each, mode) for each in zip(places, sizes, strict=True)])
+        found = _by_weights(
+            volumes, [_weights(*each, mode) for each in zip(places, sizes, strict=True)]
+        )
     else:
         found = _by_corners(volumes, places, mode)
     return found.reshape(*volumes.shape[:2], *grid.shape[1:4])
