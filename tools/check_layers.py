@@ -197,6 +197,7 @@ OPERATORS = [
         "reduction",
         "scanning",
         "smooth",
+        "sparse",
         "spectra",
         "trigonometric",
         "writing",
