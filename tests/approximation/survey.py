@@ -145,13 +145,13 @@ digits; use `solve`, which has. A matrix that is singular, or has a condition nu
 gives numbers without meaning; a run under `protocol="plain"` warns of it. Gradients are computed
 from such solutions.
 
-**Spectra.** Symmetric eigenvalues and singular values (`linalg.eigh`, `svd`) are off by 2^−18 of the
-norm of the matrix and two units. Their vectors are off by that divided by the distance of their
+**Spectra.** Symmetric eigenvalues and singular values (`linalg.eigh`, `svd`) are off by 2^−18 of
+the norm of the matrix and two units. Their vectors are off by that divided by the distance of their
 value from the others, and have the signs and, of equal values, the basis that the rotations give
 them. `pinv` and `matrix_rank` count singular values up to 2^−11 of the greatest as zero, where
 PyTorch counts those up to a unit of float32; `matrix_rank` also those up to four units of 2^−16.
-`lstsq` takes full rank and condition numbers up to 2^10 after columns are scaled. `matrix_exp` takes
-column sums up to 64, and is off by 2^−18 of its greatest number for normal matrices.
+`lstsq` takes full rank and condition numbers up to 2^10 after columns are scaled. `matrix_exp`
+takes column sums up to 64, and is off by 2^−18 of its greatest number for normal matrices.
 
 **CTC.** `ctc_loss` is off by 2^−12 for each step of its input, for losses below 2^13. A target that
 fits no input has an infinite loss. It counts 0 with `zero_infinity=True`, and is refused without.
