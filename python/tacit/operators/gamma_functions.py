@@ -1,6 +1,7 @@
 """The gamma function's logarithm and its derivatives."""
 
 import math
+from typing import Any
 
 import torch
 
@@ -47,7 +48,7 @@ def mvlgamma(x: SecretTensor, p: int) -> SecretTensor:
 
 
 @implements(aten.polygamma.default, scale=of_session)
-def polygamma(n: int, x: SecretTensor) -> SecretTensor:
+def polygamma(n: int, x: SecretTensor) -> Any:
     """Returns the derivative of order n of ``digamma``, up to order 6.
 
     Method: the first eight terms of Hurwitz's zeta function, the tail by the formula of Euler and
@@ -73,14 +74,13 @@ def polygamma(n: int, x: SecretTensor) -> SecretTensor:
         greatest = 2.0 ** (room / (n + 1))
         _check(x, 1.0 / greatest)
         steps = torch.arange(_TERMS + 1).reshape(-1, *[1] * x.dim())
-        inverses = (size.unsqueeze(0) + steps).reciprocal().clamp(max=greatest)
+        inverses: Any = (size.unsqueeze(0) + steps).reciprocal().clamp(max=greatest)
         sign = (-1.0) ** (n + 1) * math.factorial(n)
         first, rest = inverses[0] ** (n + 1) * sign, _zeta_of_next(inverses, n) * sign
-        turned = approximation.cotangent(torch.where(negative, size, 0.5)).clamp(
-            -greatest, greatest
-        )
+        of_negative: Any = torch.where(negative, size, 0.5)
+        turned: Any = approximation.cotangent(of_negative).clamp(-greatest, greatest)
         reflected = (rest + _derived_cotangent(turned, n)) * (-1.0) ** n
-        found: SecretTensor = torch.where(negative, reflected, first + rest)
+        found: Any = torch.where(negative, reflected, first + rest)
     return found
 
 

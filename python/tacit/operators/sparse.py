@@ -43,8 +43,8 @@ def sparse_product(
     )
 
 
-def _positions(x: torch.Tensor) -> torch.Tensor:
-    sparse = x if x.layout is torch.sparse_coo else x.to_sparse_coo()
+def _positions(x: Any) -> torch.Tensor:
+    sparse: torch.Tensor = x if x.layout is torch.sparse_coo else x.to_sparse_coo()
     return sparse.coalesce()
 
 

@@ -149,7 +149,8 @@ def svd(
         )
         found, left, right = _sorted(found, left, right, descending=True)
         if full_matrices and tall.shape[-2] > tall.shape[-1]:
-            left = torch.cat([left, _complement(left)], -1)
+            both: Any = torch.cat([left, _complement(left)], -1)
+            left = both
     return (right, found, left.mT) if wide else (left, found, right.mT)
 
 
@@ -264,8 +265,10 @@ def matrix_rank(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool =
     values = torch.linalg.eigvalsh(x).abs() if hermitian else torch.linalg.svdvals(x)
     if not values.shape[-1]:
         return NotImplemented
-    ratio = LEAST_RATIO if rtol is None else torch.as_tensor(rtol).clamp(min=LEAST_RATIO)
-    least = values.amax(-1, keepdim=True) * (ratio if rtol is None else ratio.unsqueeze(-1))
+    ratio: Any = LEAST_RATIO
+    if rtol is not None:
+        ratio = torch.as_tensor(rtol).clamp(min=LEAST_RATIO).unsqueeze(-1)
+    least = values.amax(-1, keepdim=True) * ratio
     kept = values > least + 4 * 2.0**-x._session.scale.bits
     if atol is not None:
         kept = kept & (values > torch.as_tensor(atol).unsqueeze(-1))

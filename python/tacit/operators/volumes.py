@@ -91,12 +91,10 @@ def _by_corners(volumes: Any, places: Sequence[torch.Tensor], mode: int) -> Any:
     """Sums the elements around each public point, each times its weight: (N, C, points)."""
     sizes = volumes.shape[2:]
     flat = volumes.flatten(2)
-    if mode == NEAREST:
-        steps, lows = [(0,)] * 3, [place.round() for place in places]
-    else:
-        steps, lows = [(0, 1)] * 3, [place.floor() for place in places]
+    steps = (0,) if mode == NEAREST else (0, 1)
+    lows = [place.round() if mode == NEAREST else place.floor() for place in places]
     found: Any = 0
-    for step in product(*steps):
+    for step in product(steps, repeat=3):
         index = torch.zeros(places[0].shape, dtype=torch.int64)
         weight = torch.ones(places[0].shape, dtype=torch.float64)
         for at, low, place, size in zip(step, lows, places, sizes, strict=True):

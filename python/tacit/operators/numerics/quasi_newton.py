@@ -68,7 +68,8 @@ def _advance(
     optimizer: LBFGS, group: dict[str, Any], state: dict[str, Any], session: Session
 ) -> None:
     """Makes one step from the present gradients."""
-    gradient: Any = optimizer._gather_flat_grad()
+    gather: Callable[[], Any] = optimizer._gather_flat_grad
+    gradient = gather()
     state["n_iter"] += 1
     with session.using(scale=NUMBERS):
         if state["n_iter"] == 1:

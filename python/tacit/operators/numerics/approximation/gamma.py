@@ -194,8 +194,9 @@ def digamma(x: SecretTensor, *, positive: bool = False) -> SecretTensor:
     x = fraction(x)
     session, scale, bits = x._session, x._session.scale, x._scale.bits
     sides = _sides(session, x._parts, x._scale, positive)
+    turned: Parts = ()
     if positive:
-        inverse, turned = reciprocal(x, positive=True)._parts, ()
+        inverse = reciprocal(x, positive=True)._parts
     else:
         inverse, turned = _inverses(session, x, sides)
     near = shares.truncate(
