@@ -81,7 +81,7 @@ Beyond ±64, `sin` and `cos` may be off by |x|·2^−22 more, which is 0.03 at 2
 have no meaning.
 
 `lgamma` saturates at about 2^29.99. It is 11.09 at 0, and 19.41 + ln π − ln n! at a negative whole
-number −n; `digamma` is about ±2^16 at both. `polygamma` of orders up to 6 saturates at about 2^29
+number −n; `digamma` is about ±2^16 at both. `polygamma` of orders up to 3 saturates at about 2^29
 near its poles. `erfinv` of ±1 and numbers beyond is ±3.964, and `special.ndtri` of 0, 1 and numbers
 beyond ±5.606. A run under `protocol="plain"` warns of these, except for `lgamma` and `digamma` at
 poles.

@@ -18,8 +18,8 @@ aten = torch.ops.aten
 #: Terms of Hurwitz's zeta function that are added one by one before the tail.
 _TERMS = 8
 
-#: Greatest order of a derivative. The factorials of higher ones leave no digits.
-_MOST_DERIVED = 6
+#: Greatest order of a derivative. Those of higher ones magnify units by factors of hundreds.
+_MOST_DERIVED = 3
 
 
 @implements(aten.lgamma.default, scale=of_session)
@@ -49,7 +49,7 @@ def mvlgamma(x: SecretTensor, p: int) -> SecretTensor:
 
 @implements(aten.polygamma.default, scale=of_session)
 def polygamma(n: int, x: SecretTensor) -> Any:
-    """Returns the derivative of order n of ``digamma``, up to order 6.
+    """Returns the derivative of order n of ``digamma``, up to order 3.
 
     Method: the first eight terms of Hurwitz's zeta function, the tail by the formula of Euler and
     Maclaurin, and for negative numbers the derivatives of the cotangent (Johansson 2015).
