@@ -120,12 +120,15 @@ def test_ranks_and_pseudo_inverses_of_singular_matrices(
             torch.linalg.matrix_rank(secret * 0),
             torch.linalg.matrix_rank(secret, atol=1e3),
             torch.linalg.matrix_rank(secret @ secret.mT, hermitian=True),
+            # Two units of 2^−16 may be noise, and eight are not.
+            torch.linalg.matrix_rank(tacit.share(torch.eye(2) * 2.0**-15, owner=0)),
+            torch.linalg.matrix_rank(tacit.share(torch.eye(2) * 2.0**-13, owner=0)),
         )
         pinv = torch.linalg.pinv(secret)
         return [pinv.reveal(), *(rank.reveal() for rank in ranks)]
 
     pinv, *ranks = run(program, setting)
-    assert [int(rank) for rank in ranks] == [2, 0, 0, 2]
+    assert [int(rank) for rank in ranks] == [2, 0, 0, 2, 0, 2]
     plain = torch.linalg.pinv(x, rtol=2.0**-11)
     assert torch.allclose(pinv, plain, atol=1e-3)
 
