@@ -20,9 +20,9 @@ from tacit.rehearsal.check import Check
 # ----------------------------------------------------------------------------
 
 
-class Singular(nn.Module):
+class Factored(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.svdvals(x)
+        return torch.linalg.ldl_factor_ex(x).LD
 
 
 class Lacking(nn.Module):
@@ -30,7 +30,7 @@ class Lacking(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(4, 4), Singular(), nn.ReLU())
+        self.layers = nn.Sequential(nn.Linear(4, 4), Factored(), nn.ReLU())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.layers(x)
@@ -49,7 +49,7 @@ def test_check_finds_all_that_is_missing_in_one_run() -> None:
     before = module.layers[0].weight.clone()
     found = tacit.check(module, torch.rand(4, 4))
     assert wanted(found) == [
-        ("aten._linalg_svd.default", "layers.1"),
+        ("aten.linalg_ldl_factor_ex.default", "layers.1"),
         ("a condition, such as `if tensor:`", "Lacking"),
         ("aten.igamma_.default", "Lacking"),
         ("item()", "Lacking"),
@@ -64,11 +64,11 @@ def test_check_finds_all_that_is_missing_in_one_run() -> None:
         assert file.endswith("test_rehearsal.py")
         said = lines[int(line) - 1]
         assert any(
-            word in said for word in ("svdvals", "if x.sum()", "igamma_", "return x * x.max()")
+            word in said for word in ("ldl_factor", "if x.sum()", "igamma_", "return x * x.max()")
         )
     remedies = {gap.what: gap.remedy for gap in found.gaps}
     assert "torch.where" in remedies["item()"]
-    assert "before it is shared" in remedies["aten._linalg_svd.default"]
+    assert "before it is shared" in remedies["aten.linalg_ldl_factor_ex.default"]
     assert all(remedies.values())
     # The module itself is unchanged.
     assert type(module.layers[0].weight) is nn.Parameter

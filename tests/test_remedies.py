@@ -77,7 +77,8 @@ def scaled() -> None:
 
 def by_lines() -> None:
     layer = shared_layer()
-    torch.optim.LBFGS(layer.parameters()).step(lambda: layer(PLACES).sum())
+    optimizer = torch.optim.LBFGS(layer.parameters(), line_search_fn="strong_wolfe")
+    optimizer.step(lambda: layer(PLACES).sum())
 
 
 def plateau() -> None:
@@ -137,7 +138,7 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         "share_module.*trainable=True",
     ),
     "a fused optimiser": (fused, "without fused=True"),
-    "an optimiser that searches": (by_lines, "such as SGD or Adam"),
+    "an optimiser that searches": (by_lines, "leave line_search_fn out and choose lr"),
     "a scheduler by the loss": (plateau, r"scheduler\.step\(loss\.reveal\(\)\)"),
     "an embedding that is shortened": (
         lambda: nn.Embedding(4, 3, max_norm=1.0)(share(torch.tensor([1]))),

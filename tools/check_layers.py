@@ -150,7 +150,16 @@ MODULES = [
 OPERATORS = [
     ["dispatch"],
     ["numerics"],
-    ["composed", "creation", "foreach", "recurrent", "rounding", "sequences"],
+    [
+        "composed",
+        "creation",
+        "foreach",
+        "recurrent",
+        "rounding",
+        "segments",
+        "sequences",
+        "volumes",
+    ],
     [
         "arithmetic",
         "average_pooling",
@@ -158,6 +167,7 @@ OPERATORS = [
         "covariances",
         "ctc",
         "linalg",
+        "matrix_exp",
         "norms",
         "ordering",
         "view_ops",
@@ -179,6 +189,7 @@ OPERATORS = [
     [
         "addressing",
         "convolution",
+        "gamma_functions",
         "integers",
         "interpolation",
         "layer_norm",
@@ -186,6 +197,8 @@ OPERATORS = [
         "reduction",
         "scanning",
         "smooth",
+        "sparse",
+        "spectra",
         "trigonometric",
         "writing",
     ],

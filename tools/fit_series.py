@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
@@ -137,6 +138,27 @@ def gelu_argument(x: Values) -> Values:
     return math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
 
 
+def of_torch(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Values], Values]:
+    """Returns a function of PyTorch on float64 as one of arrays."""
+    return lambda x: np.asarray(function(torch.from_numpy(np.asarray(x, np.float64))), np.float64)
+
+
+def of_quantile(w: Values) -> Values:
+    """erfinv(x) / x as a function of w = −ln(1 − x²)."""
+    w = np.maximum(w, 1e-9)
+    x = np.sqrt(-np.expm1(-w))
+    # 1 − x, which double precision would lose near x = 1.
+    rest = np.exp(-w) / (1 + x)
+    near, far = of_torch(torch.erfinv)(x), -of_torch(torch.special.ndtri)(rest / 2) / math.sqrt(2)
+    return np.asarray(np.where(w < 1, near, far) / x, np.float64)
+
+
+def of_cotangent(square: Values) -> Values:
+    """πx·cot πx as a function of x²."""
+    angle = np.pi * np.sqrt(np.maximum(square, 1e-14))
+    return np.asarray(angle / np.tan(angle), np.float64)
+
+
 def series() -> dict[str, tuple[str, Values]]:
     """Returns the series by name, each with its description."""
     return {
@@ -164,6 +186,19 @@ def series() -> dict[str, tuple[str, Values]]:
         "MISH": ("x·tanh(ln(1 + e^x)) on [−12.5, 6.25]", through_zero(mish, -12.5, 6.25, 36)),
         "SINE": ("sin πx = x·q(x²)", of_square(lambda x: np.sin(np.pi * x), 1.0, 6, 1)),
         "ARC_TANGENT": ("arctan x = x·q(x²)", of_square(np.arctan, 1.0, 6, 1)),
+        "LOG_GAMMA": (
+            "ln Γ(1 + x) / 2 on [0, 8]",
+            of_argument(lambda x: of_torch(torch.lgamma)(1 + x) / 2, 0, 8, 14, False),
+        ),
+        "DIGAMMA": (
+            "ψ(1 + x) on [0, 8]",
+            of_argument(lambda x: of_torch(torch.digamma)(1 + x), 0, 8, 16, False),
+        ),
+        "COTANGENT": ("πx·cot πx of x² on [0, 1/4]", of_argument(of_cotangent, 0, 0.25, 5, False)),
+        "QUANTILE": (
+            "erfinv(x)/x of −ln(1 − x²) on [0, 17]",
+            of_argument(of_quantile, 0, 17, 12, False),
+        ),
     }
 
 

@@ -70,6 +70,18 @@ def both_signs(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x, -x])
 
 
+def between_poles(low: float, high: float) -> torch.Tensor:
+    """Returns points from low to high that are at least 2^−10 away from every whole number."""
+    x = encoded(line(low, high))
+    return x[(x - x.round()).abs() >= 2.0**-10]
+
+
+def open_interval(low: float) -> torch.Tensor:
+    """Returns points between low and 1, down to the encodable numbers nearest to both."""
+    near = 2.0 ** -torch.arange(1.0, 17.0, dtype=torch.float64)
+    return torch.cat([line(low + 2.0**-16, 1 - 2.0**-16), low + near, 1 - near])
+
+
 gelu = torch.nn.functional.gelu
 
 FUNCTIONS = [
@@ -150,6 +162,26 @@ FUNCTIONS = [
     Function("sin", "[−64, 64]", secret.sin, torch.sin, line(-64, 64), 2**-13),
     Function("cos", "[−64, 64]", secret.cos, torch.cos, line(-64, 64), 2**-13),
     Function("arctan", "all", secret.arctan, torch.arctan, everywhere(4.0), 2**-13),
+    Function(
+        "lgamma",
+        "results below 2^30",
+        secret.lgamma,
+        torch.lgamma,
+        torch.cat([powers(-16, 25), line(2**-16, 20), between_poles(-40.0, -(2.0**-8))]),
+        2**-13,
+        relative=True,
+    ),
+    Function(
+        "digamma",
+        "[2^−16, 2^30)",
+        secret.digamma,
+        torch.digamma,
+        torch.cat([powers(-16, 29), line(2**-16, 20)]),
+        2**-13,
+        relative=True,
+    ),
+    Function("erfinv", "(−1, 1)", secret.erfinv, torch.erfinv, open_interval(-1.0), 2**-14),
+    Function("ndtri", "(0, 1)", secret.ndtri, torch.special.ndtri, open_interval(0.0), 2**-14),
 ]
 
 #: Quotients with stated rounds: the dtype of the dividend, and the divisor, or None for a secret

@@ -80,6 +80,12 @@ scale, so `7.5 // 0` is 491520, and `7 // 0` of integers is 7; the remainder by 
 Beyond ±64, `sin` and `cos` may be off by |x|·2^−22 more, which is 0.03 at 2^17; from 2^20 on they
 have no meaning.
 
+`lgamma` saturates at about 2^29.99. It is 11.09 at 0, and 19.41 + ln π − ln n! at a negative whole
+number −n; `digamma` is about ±2^16 at both. `polygamma` of orders up to 3 saturates at about 2^29
+near its poles. `erfinv` of ±1 and numbers beyond is ±3.964, and `special.ndtri` of 0, 1 and numbers
+beyond ±5.606. A run under `protocol="plain"` warns of these, except for `lgamma` and `digamma` at
+poles.
+
 **Normalisation.** Layer, group and RMS norm are as exact for small rows as for large ones. They are
 off by 2^−12 relative and two units of 2^−16. Except for RMS norm, they are also off by a unit of
 the mean, 2^−24, divided by the standard deviation. Batch and instance norm in training have the
@@ -138,6 +144,14 @@ matters more. An inverse has units of 2^−16 too, so the inverse of a matrix of
 digits; use `solve`, which has. A matrix that is singular, or has a condition number beyond 2^10,
 gives numbers without meaning; a run under `protocol="plain"` warns of it. Gradients are computed
 from such solutions.
+
+**Spectra.** Symmetric eigenvalues and singular values (`linalg.eigh`, `svd`) are off by 2^−18 of
+the norm of the matrix and two units. Their vectors are off by that divided by the distance of their
+value from the others, and have the signs and, of equal values, the basis that the rotations give
+them. `pinv` and `matrix_rank` count singular values up to 2^−11 of the greatest as zero, where
+PyTorch counts those up to a unit of float32; `matrix_rank` also those up to four units of 2^−16.
+`lstsq` takes full rank and condition numbers up to 2^10 after columns are scaled. `matrix_exp`
+takes column sums up to 64, and is off by 2^−18 of its greatest number for normal matrices.
 
 **CTC.** `ctc_loss` is off by 2^−12 for each step of its input, for losses below 2^13. A target that
 fits no input has an infinite loss. It counts 0 with `zero_infinity=True`, and is refused without.

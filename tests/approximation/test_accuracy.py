@@ -1,6 +1,8 @@
 """Approximations are as exact as declared, and stay in range outside their domains."""
 
+import math
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,57 @@ def test_outside_of_their_domains_is_what_is_documented(setting: tuple[str, int]
     assert torch.allclose(found["large"], torch.tensor([-(2.0**30), 0.0, 2.0**30]), rtol=1e-2)
 
 
+@pytest.mark.parametrize("setting", [("plain", 2), ("replicated", 3)])
+def test_digamma_of_negative_numbers(setting: tuple[str, int]) -> None:
+    protocol, parties = setting
+    x = declared.between_poles(-40.0, -(2.0**-8))
+    x = torch.cat([x, torch.tensor([-1e4 - 0.25, -1e9 - 0.5], dtype=torch.float64)])
+
+    def program() -> torch.Tensor:
+        return approximation.digamma(tacit.share(x, owner=0)).reveal()
+
+    found, plain = tacit.launch(program, parties=parties, protocol=protocol)[0], torch.digamma(x)
+    assert float(((found - plain).abs() / plain.abs().clamp(min=1.0)).max()) <= 2.0**-12
+
+
+@pytest.mark.parametrize("setting", [("plain", 2), ("replicated", 3)])
+def test_poles_and_ends_are_what_docstrings_say(setting: tuple[str, int]) -> None:
+    protocol, parties = setting
+
+    def program() -> list[torch.Tensor]:
+        ends = tacit.share(torch.tensor([-(2.0**29), -1.0, 0.0, 1.0, 2.0**29]), owner=0)
+        poles = tacit.share(torch.tensor([0.0, -1.0, -3.0, 1e9, -1e9]), owner=1)
+        functions = (approximation.erfinv, approximation.ndtri)
+        of_poles = (approximation.lgamma, approximation.digamma)
+        found = [function(ends).reveal() for function in functions]
+        return [*found, *(function(poles).reveal() for function in of_poles)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tacit.RangeWarning)
+        erfinv, ndtri, lgamma, digamma = tacit.launch(program, parties=parties, protocol=protocol)[
+            0
+        ]
+    assert torch.allclose(erfinv[[0, 1, 3, 4]].abs(), torch.tensor(3.964), atol=1e-3)
+    assert torch.allclose(ndtri[[0, 1, 2]], torch.tensor(-5.606), atol=1e-3)
+    assert torch.allclose(ndtri[[3, 4]], torch.tensor(5.606), atol=1e-3)
+    whole = torch.tensor([11.09, 19.41 + math.log(math.pi), 19.41 + math.log(math.pi / 6)])
+    assert torch.allclose(lgamma[:3], whole, atol=1e-2)
+    assert torch.allclose(lgamma[3:].abs(), torch.tensor(2.0**30), rtol=0.03)
+    assert torch.allclose(digamma[:3].abs(), torch.tensor(2.0**16), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [("lgamma", 1e9), ("erfinv", 1.0), ("ndtri", 0.0), ("ndtri", 1.5)],
+)
+def test_the_reference_tells_of_arguments_beyond_the_domain(function: str, x: float) -> None:
+    def program() -> None:
+        getattr(approximation, function)(tacit.share(torch.tensor([x]), owner=0))
+
+    with pytest.warns(tacit.RangeWarning, match=function):
+        tacit.launch(program, parties=2, protocol="plain")
+
+
 #: Scales at which the results of exp, which are below 2^13, can be encoded.
 SCALES = (12, 20, 24, 28)
 
@@ -136,6 +189,8 @@ def at_scales(x: torch.Tensor) -> list[list[torch.Tensor]]:
                         approximation.gelu,
                         approximation.sin,
                         approximation.arctan,
+                        approximation.lgamma,
+                        approximation.digamma,
                     )
                 ]
             )
@@ -155,6 +210,8 @@ def test_other_scales() -> None:
         torch.nn.functional.gelu(x),
         torch.sin(x),
         torch.arctan(x),
+        torch.lgamma(x),
+        torch.digamma(x),
     ]
     for bits, found in zip(
         SCALES, tacit.launch(at_scales, x, parties=2, protocol="plain")[0], strict=True
@@ -195,6 +252,8 @@ KNOWN: dict[str, dict[str, Any]] = {
     "sqrt": {"positive": True},
     "log": {"positive": True},
     "divide": {"bounded": True},
+    "lgamma": {"positive": True},
+    "digamma": {"positive": True},
 }
 
 

@@ -47,6 +47,10 @@ OPTIMIZERS: dict[str, Make] = {
     "NAdam": lambda p: torch.optim.NAdam(p, lr=0.01),
     "ASGD": lambda p: torch.optim.ASGD(p, lr=0.1),
     "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.1),
+    "Adafactor": lambda p: torch.optim.Adafactor(p, lr=0.05),
+    "Adafactor, weight decay": lambda p: torch.optim.Adafactor(
+        p, lr=0.05, weight_decay=0.1, d=2.0, eps=(1e-4, 1e-2)
+    ),
     "Adagrad, from a sum": lambda p: torch.optim.Adagrad(p, lr=0.05, initial_accumulator_value=0.5),
 }
 
@@ -135,9 +139,11 @@ def test_muon() -> None:
 def test_what_is_refused_is_named() -> None:
     def program() -> None:
         parameter = tacit.share(torch.ones(2, 2), owner=0).requires_grad_()
-        parameter.grad = tacit.share(torch.ones(2, 2), owner=0)
-        with pytest.raises(tacit.UnsupportedOperatorError, match=r"torch\.optim\.Adafactor"):
-            torch.optim.Adafactor([parameter]).step()
+        optimizer = torch.optim.LBFGS([parameter], line_search_fn="strong_wolfe")
+        with pytest.raises(tacit.UnsupportedOperatorError, match=r"leave line_search_fn out"):
+            optimizer.step(lambda: (parameter * parameter).sum())
+        with pytest.raises(tacit.MisuseError, match=r"give step\(\) a closure"):
+            torch.optim.LBFGS([parameter]).step()  # type: ignore[call-arg]
         # The failed step has left the optimiser's scope.
         assert not tacit.session().numerics.is_optimizing
 
@@ -148,7 +154,7 @@ def test_what_is_refused_is_named() -> None:
     ("protocol", "parties", "source"), [("replicated", 3, None), ("additive", 2, "dealer")]
 )
 def test_steps_on_shares(protocol: str, parties: int, source: str | None) -> None:
-    names = ("SGD, Nesterov", "AdamW", "RMSprop", "Adagrad")
+    names = ("SGD, Nesterov", "AdamW", "RMSprop", "Adagrad", "Adafactor")
 
     def program() -> list[list[torch.Tensor]]:
         return [stepped(OPTIMIZERS[name], True, None) for name in names]
@@ -445,3 +451,66 @@ def test_clipping_that_would_show_whether_a_norm_is_finite_is_refused_or_shows_n
         return weight.grad.reveal()
 
     assert torch.allclose(tacit.launch(program)[0], torch.tensor([0.6, 0.8]), atol=2e-3)
+
+
+def fitted(
+    secretly: bool, logistic: bool, steps: int, options: dict[str, Any], magnitude: float = 1.0
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Fits a line or a logistic regression by LBFGS; returns parameters and losses."""
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(60, 4, generator=generator)
+    y = x @ torch.tensor([1.0, -2.0, 0.5, 3.0]) + 1 + 0.3 * torch.randn(60, generator=generator)
+    y = (y > 0).float() if logistic else y * magnitude
+    torch.manual_seed(0)
+    model: Any = nn.Linear(4, 1)
+    if secretly:
+        model = tacit.share_module(model, owner=0, trainable=True)
+        x, y = tacit.share(x, owner=0), tacit.share(y, owner=1)
+    optimizer = torch.optim.LBFGS(model.parameters(), **options)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        found = model(x).squeeze(-1)
+        if logistic:
+            loss = nn.functional.binary_cross_entropy_with_logits(found, y)
+            loss = loss + 0.01 * (model.weight**2).sum()
+        else:
+            loss = nn.functional.mse_loss(found, y)
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).detach() for _ in range(steps)]
+    parameters = [each.detach() for each in model.parameters()]
+    if secretly:
+        return [each.reveal() for each in parameters], [each.reveal() for each in losses]
+    return parameters, losses
+
+
+@pytest.mark.parametrize("logistic", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [{"lr": 0.5, "max_iter": 10}, {"lr": 1.0, "max_iter": 6, "max_eval": 4, "history_size": 2}],
+    ids=str,
+)
+@pytest.mark.parametrize(("protocol", "parties"), [("plain", 2), ("replicated", 3)])
+def test_lbfgs(logistic: bool, options: dict[str, Any], protocol: str, parties: int) -> None:
+    steps = 2 if protocol == "plain" else 1
+    mine = tacit.launch(fitted, True, logistic, steps, options, protocol=protocol, parties=parties)
+    plain = fitted(False, logistic, steps, options)
+    for found, exact in zip(mine[0][0], plain[0], strict=True):
+        assert torch.allclose(found, exact, atol=5e-3)
+    for found, exact in zip(mine[0][1], plain[1], strict=True):
+        assert torch.allclose(found, exact, rtol=1e-3, atol=1e-3)
+
+
+def test_lbfgs_stays_where_it_has_arrived() -> None:
+    """Steps after convergence, which PyTorch does not make, change nothing."""
+    options: dict[str, Any] = {"lr": 1.0, "max_iter": 30}
+    found = tacit.launch(fitted, True, False, 2, options, protocol="plain", parties=2)[0][0]
+    for mine, exact in zip(found, fitted(False, False, 2, options)[0], strict=True):
+        assert torch.allclose(mine, exact, atol=2e-3)
+
+
+def test_the_reference_tells_of_gradients_that_lbfgs_cannot_square() -> None:
+    with pytest.warns(tacit.RangeWarning):
+        tacit.launch(fitted, True, False, 1, {"max_iter": 2}, 2e3, protocol="plain", parties=2)

@@ -82,6 +82,17 @@ def gain(values: torch.Tensor, *dims: int) -> float | None:
     return float(magnitudes.sum(dims).max()) / greatest if greatest > 0 else None
 
 
+@outside_trace
+def gain_of_sums(values: torch.Tensor, rows: torch.Tensor, count: int) -> float | None:
+    """Returns the ``gain`` of sums of products by the public values of each row."""
+    if not values.is_floating_point() or not values.numel():
+        return None
+    magnitudes = values.detach().to(torch.float64).abs()
+    greatest = float(magnitudes.max())
+    sums = torch.zeros(count, dtype=torch.float64).index_add(0, rows, magnitudes)
+    return float(sums.max()) / greatest if greatest > 0 else None
+
+
 @implements(aten.mm.default, scale=of_product)
 def mm(x: Any, y: Any) -> SecretTensor:
     """Returns the product of (m, k) and (k, n)."""

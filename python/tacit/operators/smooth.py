@@ -428,6 +428,18 @@ def erfc(x: SecretTensor) -> SecretTensor:
     return sub(1.0, approximation.erf(x))
 
 
+@implements(aten.erfinv.default, scale=of_session)
+def erfinv(x: SecretTensor) -> SecretTensor:
+    """Returns the inverse of the error function: see ``approximation.erfinv``."""
+    return approximation.erfinv(x)
+
+
+@implements(aten.special_ndtri.default, scale=of_session)
+def ndtri(x: SecretTensor) -> SecretTensor:
+    """Returns the inverse of the normal distribution function: see ``approximation.ndtri``."""
+    return approximation.ndtri(x)
+
+
 @implements(aten.gelu.default, scale=of_session)
 def gelu(x: SecretTensor, *, approximate: str = "none") -> SecretTensor:
     """Returns x·Φ(x), or its form with tanh: see ``approximation.gelu``."""

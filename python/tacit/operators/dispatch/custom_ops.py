@@ -44,6 +44,21 @@ def one_sided(x: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
     return torch.where(below, x.clamp_max(0), x.clamp_min(0))
 
 
+LIBRARY.define(  # type: ignore[no-untyped-call]
+    "sparse_product(Tensor values, Tensor dense, Tensor indices, int rows) -> Tensor"
+)
+
+
+@torch.library.impl(LIBRARY, "sparse_product", "CompositeExplicitAutograd")
+def sparse_product(
+    values: torch.Tensor, dense: torch.Tensor, indices: torch.Tensor, rows: int
+) -> torch.Tensor:
+    """Multiplies a sparse matrix, given by the positions (2, count) of its values, by (k, n)."""
+    terms = dense[indices[1]] * values.unsqueeze(1)
+    zeros = torch.zeros(rows, dense.shape[1], dtype=terms.dtype, device=terms.device)
+    return zeros.index_add(0, indices[0], terms)
+
+
 # Affine maps
 # ----------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ REWRITES = {
     "polar": TWO_TENSORS,
     "to_sparse": "keep it dense",
     "_to_sparse": "keep it dense",
+    "_sparse_": "a matrix of values at public places times x is zeros(rows, n).index_add(0, row, "
+    "values.unsqueeze(1) * x[column])",
     "quantize": FIXED_POINT,
     "fake_quantize": FIXED_POINT,
     "_amp_": FIXED_POINT,

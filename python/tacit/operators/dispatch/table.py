@@ -93,6 +93,9 @@ Report = Callable[[Any], None]
 #: Functions that are called before each operator of the program runs.
 _WATCHERS: list[Callable[[Session, Any, tuple[Any, ...], dict[str, Any], Any], Report | None]] = []
 
+#: Operator overload → a function that replaces it if an operand is a sparse public tensor.
+_OF_SPARSE: dict[Any, Callable[..., Any]] = {}
+
 Write = TypeVar("Write", bound=Callable[[SecretTensor, Any], bool])
 Carry = TypeVar("Carry", bound=Callable[[SecretTensor, Any], None])
 Watch = TypeVar("Watch", bound=Callable[..., Report | None])
@@ -134,6 +137,22 @@ def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation]
     return enter
 
 
+def replaces(*overloads: Any) -> Callable[[Implementation], Implementation]:
+    """Registers a function that replaces operators if an operand is a sparse public tensor.
+
+    It calls operators that take its positions and values."""
+
+    def enter(function: Implementation) -> Implementation:
+        _OF_SPARSE.update(dict.fromkeys(overloads, function))
+        return function
+
+    return enter
+
+
+def _is_sparse(operand: Any) -> bool:
+    return isinstance(operand, torch.Tensor) and operand.layout is not torch.strided
+
+
 def assign(target: SecretTensor, value: Any) -> SecretTensor:
     """Writes a value into a secret tensor and all views of it, as in-place operations do."""
     value = as_kind_of(value, target)
@@ -171,6 +190,8 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     Raises:
         UnsupportedOperatorError: the table has no entry for it, or none for these arguments.
     """
+    if func in _OF_SPARSE and any(_is_sparse(each) for each in args):
+        return _OF_SPARSE[func](*args, **kwargs)
     operator = _operator(func)
     if operator is None:
         return _composed(func, args, kwargs)

@@ -22,8 +22,12 @@ an ε. While such an optimiser makes its step:
   for the greatest step times its factor.
 - The plain reference protocol reports gradients and sums that reach a limit (``RangeWarning``).
 
-A closure is called once, before the step. If the program did not choose, all tensors are computed
-as one list (``foreach``), so that a step takes the rounds of one tensor, not of all.
+``LBFGS`` and ``Adafactor`` decide by numbers that PyTorch's own code reads, so that their steps are
+written anew: see ``quasi_newton`` and ``adafactor``.
+
+A closure is called once, before the step, except by ``LBFGS``. If the program did not choose, all
+tensors are computed as one list (``foreach``), so that a step takes the rounds of one tensor, not
+of all.
 """
 
 import math
@@ -36,13 +40,13 @@ import torch
 from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam, RMSprop, Rprop
 
 from tacit.buffers import bytes_in_order
-from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit.errors import MisuseError
 from tacit.fixed import RANGE, Scale, of_gradients
 from tacit.operators.dispatch.operands import lifted, rescaled
+from tacit.operators.numerics import adafactor, quasi_newton
 from tacit.sessions import Session
 from tacit.sharings import ranges
 from tacit.tensor import SecretTensor
-from tacit.trace import module_paths
 
 #: Fraction bits of moving averages, which multiply squares by a factor of a thousandth or more.
 AVERAGES = Scale(40)
@@ -73,19 +77,30 @@ def _wrapped(step: Step) -> Step:
         optimizer: Optimizer, closure: Callable[[], Any] | None = None, **kwargs: Any
     ) -> Any:
         session = _session_of(optimizer)
-        if session is None or isinstance(optimizer, LBFGS):
+        if session is None:
             return (
                 step(optimizer, closure, **kwargs)
                 if closure is not None
                 else step(optimizer, **kwargs)
             )
         _check_wanted(optimizer)
+        if isinstance(optimizer, LBFGS):
+            if closure is None:
+                raise MisuseError(
+                    "LBFGS evaluates the loss several times for a step: give step() a closure that "
+                    "zeroes the gradients, computes the loss, calls backward() and returns the loss"
+                )
+            with torch.no_grad():
+                return quasi_newton.step(optimizer, closure, session)
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
         with torch.no_grad(), _setting(optimizer, session):
-            step(optimizer, **kwargs)
+            if isinstance(optimizer, Adafactor):
+                adafactor.step(optimizer, session)
+            else:
+                step(optimizer, **kwargs)
         return loss
 
     secret_step._is_tacit = True  # type: ignore[attr-defined]
@@ -112,9 +127,6 @@ def _session_of(optimizer: Optimizer) -> Session | None:
 @contextmanager
 def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
     """Prepares a step as the head of this file says, and restores everything afterwards."""
-    if isinstance(optimizer, Adafactor):
-        remedy = "use AdamW, or another that divides by averages of squares"
-        raise UnsupportedOperatorError.of("torch.optim.Adafactor", module_paths.current(), remedy)
     scale = _scale_of_states(optimizer)
     with ExitStack() as stack:
         stack.enter_context(session.using(is_optimizing=True))
@@ -125,7 +137,7 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
                 _replace(group, "foreach", False, stack)
             else:
                 _use_foreach(group, stack)
-            if "eps" in group:
+            if "eps" in group and not isinstance(optimizer, Adafactor):
                 least = _least_eps(optimizer)
                 _replace(group, "eps", max(group["eps"], least), stack)
             if "eps" in group or isinstance(optimizer, Rprop):
@@ -133,7 +145,11 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
                 _lift_states(optimizer, group, scale)
             else:
                 _lift_states(optimizer, group, None)
-        if isinstance(optimizer, Rprop) or any("eps" in group for group in optimizer.param_groups):
+        own = isinstance(optimizer, Adafactor)
+        lifted_too = isinstance(optimizer, Rprop) or any(
+            "eps" in group for group in optimizer.param_groups
+        )
+        if lifted_too and not own:
             stack.enter_context(session.using(scale=scale))
         yield
         if isinstance(optimizer, Adagrad):

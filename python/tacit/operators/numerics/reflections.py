@@ -49,7 +49,7 @@ def _check(session: Session, words: Parts, bits: int, least: float, what: str) -
         ranges.check_domain(session, words[0] < least * 2.0**bits, what, REMEDY)
 
 
-def _product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
+def elementwise(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
     """Multiplies elementwise, for shapes that broadcast."""
     shape = torch.broadcast_shapes(x[0].shape, y[0].shape)  # type: ignore[no-untyped-call]
     left, right = (tuple(part.expand(shape) for part in factor) for factor in (x, y))
@@ -68,7 +68,7 @@ def _inverse_root(session: Session, x: Parts, bits: int) -> tuple[Parts, Parts]:
     and an error of a few units. About 30 rounds."""
     width = bits + 2
     _, power = leading(session, x, width, even=True)
-    filled = _product(session, x, bilinear.multiply(session, power, power, 0), width - FINE)
+    filled = elementwise(session, x, bilinear.multiply(session, power, power, 0), width - FINE)
     total = evaluate(session, argument(session, filled, FINE, 0.25), FITS["rsqrt"][USUAL].series)
     rough = shares.truncate(session, total, RESULT - _ROUGH)
     # A step of Newton's method: y + y·(1 − v·y²) / 2.
@@ -82,10 +82,10 @@ def _inverse_root(session: Session, x: Parts, bits: int) -> tuple[Parts, Parts]:
     )
 
 
-def _by_root(session: Session, x: Parts, square: Parts, bits: int) -> Parts:
+def by_root(session: Session, x: Parts, square: Parts, bits: int) -> Parts:
     """Returns x / √square, for x at most the root. ``square`` may be much less than 1."""
     power, inverse = _inverse_root(session, square, bits)
-    return _product(session, _product(session, x, power, 0), inverse, FINE + 1)
+    return elementwise(session, elementwise(session, x, power, 0), inverse, FINE + 1)
 
 
 # General matrices
@@ -113,16 +113,16 @@ def normalised(session: Session, x: Parts, width: int) -> Columns:
     _, sizes = magnitude(session, x, width)
     sums = tuple(part.sum(-2, keepdim=True) for part in sizes)
     first, power = leading(session, sums, fixed.ENCODED + more)
-    x = shares.truncate(session, _product(session, x, power, 0), fixed.ENCODED + more - _WORD)
+    x = shares.truncate(session, elementwise(session, x, power, 0), fixed.ENCODED + more - _WORD)
     # The norm may be smaller than the sum of magnitudes by a factor of √rows. It is brought to
     # between 1 and 2 first.
     shorter = shares.truncate(session, x, _WORD - FINE)
-    second, power = leading(session, _squares(session, shorter), 2 * FINE + 2, even=True)
-    x = shares.truncate(session, _product(session, x, power, 0), _WORD + 1 - FINE)
+    second, power = leading(session, squares_of(session, shorter), 2 * FINE + 2, even=True)
+    x = shares.truncate(session, elementwise(session, x, power, 0), _WORD + 1 - FINE)
     return Columns(x, shares.add(first, second), fixed.ENCODED + more + 1)
 
 
-def _squares(session: Session, x: Parts) -> Parts:
+def squares_of(session: Session, x: Parts) -> Parts:
     """Returns the sums of squares of columns, (…, 1, columns), with twice the fraction bits."""
     rows = tuple(part.mT.unsqueeze(-2) for part in x)
     sums = matrix_product(session, rows, transposed(rows), 0)
@@ -160,9 +160,9 @@ def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Refle
     reflections = []
     for at in range(steps):
         column = tuple(part[..., at:, at : at + 1] for part in x)
-        squares = _squares(session, column)
+        squares = squares_of(session, column)
         _check(session, squares, 2 * FINE, _LEAST, SINGULAR)
-        unit = _by_root(session, column, squares, 2 * FINE)
+        unit = by_root(session, column, squares, 2 * FINE)
         first = tuple(part[..., :1, :] for part in unit)
         negative = shares.sign(session, first, FINE + 3)
         one = _constant(session, 1.0, FINE, first)
@@ -175,7 +175,7 @@ def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Refle
             )
         )
         # 1 / (1 + |u₁|), which is half of the reciprocal of (1 + |u₁|) / 2.
-        w = _product(session, v, reciprocal(session, half, FINE), FINE + 1)
+        w = elementwise(session, v, reciprocal(session, half, FINE), FINE + 1)
         reflection = Reflection(at, v, w)
         x = reflection.of(session, x)
         reflections.append(reflection)
@@ -220,7 +220,7 @@ def balanced(session: Session, x: Parts, bits: int) -> Definite:
     exponents, power = leading(session, diagonal, width, even=True)
     # No element of a positive definite matrix is greater than the roots of its two diagonal
     # elements, multiplied.
-    x = _product(session, _product(session, x, power, 0), transposed(power), width - FINE)
+    x = elementwise(session, elementwise(session, x, power, 0), transposed(power), width - FINE)
     return Definite(x, exponents, width // 2, (bits + odd) // 2)
 
 
@@ -230,7 +230,7 @@ def cholesky(session: Session, x: Parts) -> Parts:
     for at in range(x[0].shape[-1]):
         pivot = tuple(part[..., :1, :1] for part in rest)
         _check(session, pivot, FINE, _LEAST_PIVOT, INDEFINITE)
-        column = _by_root(session, tuple(part[..., :1] for part in rest), pivot, FINE)
+        column = by_root(session, tuple(part[..., :1] for part in rest), pivot, FINE)
         columns.append(tuple(torch.nn.functional.pad(part, (0, 0, at, 0)) for part in column))
         below = tuple(part[..., 1:, :] for part in column)
         product = matrix_product(session, below, transposed(below), FINE)

@@ -69,11 +69,13 @@ def _of_turns(x: SecretTensor, ahead: float) -> SecretTensor:
     where = shares.low_bits(session, plus(session, turns, ahead, _TURN), _TURN)
     # Half turns, from −1 to 1.
     half = plus(session, tuple(part * 2 for part in where), -1.0, _TURN)
-    result = _odd(session, shares.negate(half), _TURN, coefficients.SINE, scale)
+    result = odd_series(session, shares.negate(half), _TURN, coefficients.SINE, scale)
     return as_result(x, result, scale)
 
 
-def _odd(session: Session, x: Parts, bits: int, series: tuple[float, ...], scale: Scale) -> Parts:
+def odd_series(
+    session: Session, x: Parts, bits: int, series: tuple[float, ...], scale: Scale
+) -> Parts:
     """Computes x·q(x²) for |x| ≤ 1 of at most ARGUMENT fraction bits."""
     # One bit less is dropped, which doubles the square.
     square = bilinear.multiply(session, x, x, 2 * bits - ARGUMENT - 1)
@@ -102,7 +104,7 @@ def arctan(x: SecretTensor) -> SecretTensor:
     greater = plus(session, beyond, 1.0, x._scale.bits)
     with session.using(scale=Scale(_TURN)):
         ratio = divide(x.like(smaller), x.like(greater), bounded=True)
-    angle = _odd(session, ratio._parts, _TURN, coefficients.ARC_TANGENT, scale)
+    angle = odd_series(session, ratio._parts, _TURN, coefficients.ARC_TANGENT, scale)
     # Set where |x| > 1.
     turned = shares.sign(session, shares.negate(beyond), width)
     right = constant(session, math.pi / 2, scale.bits)
