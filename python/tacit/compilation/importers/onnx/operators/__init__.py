@@ -3,9 +3,11 @@
 from tacit.compilation.importers.onnx.operators import (
     activation,
     attention,
+    classifiers,
     convolution,
     creation,
     elementwise,
+    features,
     linear,
     losses,
     normalisation,
@@ -17,14 +19,18 @@ from tacit.compilation.importers.onnx.operators import (
     selection,
     shapes,
     signals,
+    support_vectors,
+    trees,
 )
 
 __all__ = [
     "activation",
     "attention",
+    "classifiers",
     "convolution",
     "creation",
     "elementwise",
+    "features",
     "linear",
     "losses",
     "normalisation",
@@ -36,4 +42,6 @@ __all__ = [
     "selection",
     "shapes",
     "signals",
+    "support_vectors",
+    "trees",
 ]
