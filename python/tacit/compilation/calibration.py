@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from tacit.compilation.comparing import COMPARING, compared_by
@@ -40,6 +41,9 @@ def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
                 f"{', '.join(shown)}"
             )
         tensors = [calibrate[name] for name in shown]
+    tensors = [
+        torch.from_numpy(values) if isinstance(values, np.ndarray) else values for values in tensors
+    ]
     if not all(isinstance(values, torch.Tensor) for values in tensors):
         raise MisuseError("calibration data are tensors; torch.as_tensor makes them")
     if len(tensors) != len(draft.examples):

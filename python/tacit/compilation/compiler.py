@@ -15,6 +15,7 @@ import torch
 from tacit.compilation.calibration import Batches, batches, observed, promised
 from tacit.compilation.graph import Draft, of_dtype, plain
 from tacit.compilation.importers import draft_of
+from tacit.compilation.importers.scikit_learn import Estimator
 from tacit.compilation.passes import improve
 from tacit.compilation.passes.assign_scales import Data, are_classes, assign_scales
 from tacit.compilation.passes.assign_widths import assign_widths
@@ -66,7 +67,7 @@ def exclusive(function: Callable[Given, Made]) -> Callable[Given, Made]:
 
 @exclusive
 def compile(  # noqa: A001
-    model: torch.nn.Module | str | Path,
+    model: torch.nn.Module | Estimator | str | Path,
     example: Any = None,
     *,
     calibrate: Any = None,
@@ -91,9 +92,12 @@ def compile(  # noqa: A001
             (``.pt2``), or of a TensorFlow model (the folder of a SavedModel, a frozen graph,
             ``.keras``). ``FILE.py:callable`` names a function that returns a module and an example.
             Load only your own ``.pt2`` and TensorFlow files, because loading them can run code.
+            Or a fitted estimator or pipeline of scikit-learn, which may hold estimators of XGBoost
+            and LightGBM (``pip install 'tacit-mpc[sklearn]'``).
         example: inputs of a module, with the shapes that it will run on: a tensor, a tuple of the
             arguments, or a mapping from their names. A file that leaves shapes open also takes an
-            example; without it the shapes are those of one row of the calibration data.
+            example; without it the shapes are those of one row of the calibration data. An
+            estimator takes an example (rows, columns).
         calibrate: inputs like those of later runs: a tensor (N, ...), or for several inputs a tuple
             of tensors or a mapping from their names. The compiler chooses scales on them. It also
             fixes the interval that each input must lie in: the range of its calibration data,

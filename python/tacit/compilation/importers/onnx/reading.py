@@ -135,11 +135,11 @@ def _opset(model: Any, path: Path) -> int:
                 f"of {quoted(domain or 'ai.onnx')}, and must name one: export it again with one "
                 "target_opset"
             )
-    if "" not in versions:
+    if "" not in versions and any(node.domain in OWN for node in model.graph.node):
         raise setup_error(
             f"{path} names no version of ONNX's operators: export it again with an opset_version"
         )
-    opset = versions[""]
+    opset = versions.setdefault("", OLDEST)
     if opset < CONVERTED:
         raise setup_error(
             f"{path} is of opset {opset}, and {CONVERTED} is the oldest that is imported: export "

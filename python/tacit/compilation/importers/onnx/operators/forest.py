@@ -194,10 +194,12 @@ def reached(
     columns: Sequence[torch.Tensor],
     steps: Sequence[torch.Tensor],
 ) -> torch.Tensor:
-    """Returns whether each row reaches each leaf, (rows, leaves).
+    """Returns whether each row reaches each leaf, (leaves, rows).
+
+    Rows are last, so that what is chosen by index lies together in memory.
 
     Args:
-        x: the features, (rows, columns).
+        x: the features, (columns, rows).
         thresholds: what each branch compares with.
         columns: the columns that the branches of each mode look at.
         steps: the three lists of each step, one after another.
@@ -205,11 +207,11 @@ def reached(
     found, first = [], 0
     for compare, looks in zip(COMPARISONS, columns, strict=True):
         if count := looks.shape[0]:
-            edges = thresholds[first : first + count]
-            found.append(compare(torch.index_select(x, 1, looks), edges))
+            edges = thresholds[first : first + count].unsqueeze(1)
+            found.append(compare(torch.index_select(x, 0, looks), edges))
             first += count
     true = _joined(found)
-    literals = torch.cat([true, ~true], 1)
+    literals = torch.cat([true, ~true])
     for at in range(0, len(steps), 3):
         joined, others, kept = steps[at : at + 3]
         parts = []
@@ -222,8 +224,8 @@ def reached(
 
 
 def _taken(literals: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    return torch.index_select(literals, 1, places)
+    return torch.index_select(literals, 0, places)
 
 
 def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -163,8 +163,8 @@ def _sums(x: torch.Tensor, held: Sequence[torch.Tensor]) -> torch.Tensor:
     if not thresholds.shape[0]:
         return base.expand(x.shape[0], -1)
     columns, steps = places[: len(MODES)], places[len(MODES) :]
-    found = reached(x.to(torch.float32), thresholds, columns, steps)
-    return functional.linear(found.to(torch.float32), leaves, base)
+    found = reached(x.to(torch.float32).t(), thresholds, columns, steps)
+    return functional.linear(found.t().to(torch.float32), leaves, base)
 
 
 def _regressor_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
