@@ -25,6 +25,17 @@ class Batches(NamedTuple):
     inputs: Sequence[dict[str, torch.Tensor]]
     labels: torch.Tensor | None
 
+    def scaled(self, exponents: Mapping[str, Sequence[int]]) -> "Batches":
+        """Returns the batches with the columns of their inputs scaled by powers of two."""
+        scaled = [
+            {
+                name: torch.ldexp(each, torch.tensor(exponents[name])) if name in exponents else each
+                for name, each in batch.items()
+            }
+            for batch in self.inputs
+        ]
+        return self._replace(inputs=scaled)
+
 
 def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
     """Cuts calibration data into batches; a last batch that is not full is left out.

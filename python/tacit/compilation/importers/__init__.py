@@ -34,6 +34,7 @@ def draft_of(
     shapes: Mapping[str, Shape] | None = None,
     calibrate: Any = None,
     secret: Collection[str] = (),
+    results: Collection[str] = (),
 ) -> Draft:
     """Makes a draft of a module or an estimator with an example, or of a file.
 
@@ -46,9 +47,16 @@ def draft_of(
             compiled.
         SetupError: there is no such file.
     """
-    if secret and (
-        isinstance(model, torch.nn.Module) or ".py:" in str(model) or Path(model).suffix == EXPORTED
-    ):
+    is_module = isinstance(model, torch.nn.Module) or (
+        isinstance(model, str | Path)
+        and (".py:" in str(model) or Path(model).suffix == EXPORTED)
+    )
+    if results and is_module:
+        raise MisuseError(
+            "results are named outputs of ONNX and TensorFlow files and of estimators; let the "
+            "module return what is wanted"
+        )
+    if secret and is_module:
         raise MisuseError(
             "secret applies to numbers of ONNX and TensorFlow files; the parameters of a module "
             "are secret anyway"
@@ -56,7 +64,7 @@ def draft_of(
     if isinstance(model, torch.nn.Module):
         return exported.of_module(model, *subject.arguments(example))
     if isinstance(model, Estimator):
-        return _of_imported(scikit_learn.load(model, example, secret))
+        return _of_imported(scikit_learn.load(model, example, secret, results))
     text = str(model)
     if ".py:" in text:
         _has_its_own(example)
@@ -76,7 +84,7 @@ def draft_of(
         _has_its_own(example)
         return exported.of_file(path)
     like = _like(calibrate, row=True) if example is None else _like(example)
-    imported = _imported(path, kind, shapes=shapes or {}, like=like, secret=secret)
+    imported = _imported(path, kind, shapes=shapes or {}, like=like, secret=secret, results=results)
     if example is not None:
         _fits(imported, like)
     return _of_imported(imported)

@@ -49,7 +49,7 @@ class Estimator(Protocol):
         """Returns the parameters that it was made with."""
 
 
-def load(model: Estimator, example: Any, secret: Collection[str] = ()) -> Imported:
+def load(model: Estimator, example: Any, secret: Collection[str] = (), results: Collection[str] = ()) -> Imported:
     """Loads a fitted estimator, for inputs like the example.
 
     Raises:
@@ -86,16 +86,21 @@ def load(model: Estimator, example: Any, secret: Collection[str] = ()) -> Import
     with tempfile.TemporaryDirectory(prefix="tacit-") as folder:
         path = Path(folder) / "model.onnx"
         path.write_bytes(made.SerializeToString())
-        return _read(path, name, made.graph.input[0].name, rows.shape, secret)
+        return _read(path, name, made.graph.input[0].name, rows.shape, secret, results)
 
 
 def _read(
-    path: Path, name: str, given: str, shape: tuple[int, ...], secret: Collection[str]
+    path: Path,
+    name: str,
+    given: str,
+    shape: tuple[int, ...],
+    secret: Collection[str],
+    results: Collection[str],
 ) -> Imported:
     from tacit.compilation.importers import onnx
 
     try:
-        return onnx.load(path, {given: shape}, secret)
+        return onnx.load(path, {given: shape}, secret, results=results)
     except UnsupportedOperatorError as error:
         raise UnsupportedOperatorError(str(error).replace(str(path), name)) from None
 

@@ -141,6 +141,9 @@ def _table(node: Node, _: Sequence[torch.Tensor]) -> list[Part]:
     keys, values = (_entries(node, name) for name in ("keys", "values"))
     if keys.numel() != values.numel() or not 0 < keys.numel() <= MOST_CATEGORIES:
         raise ValueError(f"{keys.numel()} keys and {values.numel()} values")
+    # Of several entries of one key the last one counts, as in a dictionary.
+    last = {key: at for at, key in enumerate(keys.tolist())}
+    keys, values = (each[list(last.values())] for each in (keys, values))
     default = node.tensor("default_tensor")
     if default is None:
         whole = not values.is_floating_point()
@@ -167,16 +170,8 @@ def label_encoder(
 ) -> torch.Tensor:
     """Replaces each key by its value, and everything else by a default. Keys are public."""
     found = x.unsqueeze(-1) == keys.to(x.dtype)
-    # Later entries of one key do not count.
-    first = torch.cat([torch.ones(1, dtype=torch.bool), ~_seen(keys)])
-    chosen = torch.where(found & first, values - default, torch.zeros_like(values))
+    chosen = torch.where(found, values - default, torch.zeros_like(values))
     return chosen.sum(-1, dtype=values.dtype) + default
-
-
-def _seen(keys: torch.Tensor) -> torch.Tensor:
-    """Returns for each key but the first whether an earlier one equals it."""
-    equal = keys.unsqueeze(0) == keys.unsqueeze(1)
-    return torch.tril(equal, -1).any(1)[1:]
 
 
 @implements("ZipMap", domain=CLASSICAL)
