@@ -57,7 +57,10 @@ OF_COLUMNS = [
     ("Imputer", {"imputed_value_floats": [7.0, 8.0, 9.0, 6.0], "replaced_value_float": 0.5}),
     ("Imputer", {"imputed_value_floats": [7.0], "replaced_value_float": float("nan")}),
     ("Binarizer", {"threshold": 0.5}),
-    ("LinearRegressor", {"coefficients": COEFFICIENTS, "intercepts": [1.0, 2.0, 3.0], "targets": 3}),
+    (
+        "LinearRegressor",
+        {"coefficients": COEFFICIENTS, "intercepts": [1.0, 2.0, 3.0], "targets": 3},
+    ),
     (
         "SVMRegressor",
         {
@@ -228,10 +231,16 @@ def test_trees_of_one_leaf_and_of_many_levels(tmp_path: Path) -> None:
     nodes += [(0, at, 0, 0, 0, "LEAF", 0.0) for at in range(deep, 2 * deep + 1)]
     nodes += [(1, 0, 0, 0, 0, "LEAF", 0.0)]
     names = ["treeids", "nodeids", "featureids", "truenodeids", "falsenodeids", "modes", "values"]
-    lists = {f"nodes_{name}": list(each) for name, each in zip(names, zip(*nodes), strict=True)}
+    lists = {
+        f"nodes_{name}": list(each)
+        for name, each in zip(names, zip(*nodes, strict=True), strict=True)
+    }
     leaves = [(0, at, 0, float(at)) for at in range(deep, 2 * deep + 1)] + [(1, 0, 0, 0.5)]
     of = ["treeids", "nodeids", "ids", "weights"]
-    lists |= {f"target_{name}": list(each) for name, each in zip(of, zip(*leaves), strict=True)}
+    lists |= {
+        f"target_{name}": list(each)
+        for name, each in zip(of, zip(*leaves, strict=True), strict=True)
+    }
     made = classical("TreeEnsembleRegressor", n_targets=1, **lists)
     same(made, tmp_path, rows(13))
     imported = load(made, tmp_path).module
@@ -262,7 +271,7 @@ def test_secret_trees_decide_at_their_thresholds(mode: str, tmp_path: Path) -> N
     (found,), rounds = shared(program, weights, x)
     wanted = ReferenceEvaluator(made).run(None, {"x": x.numpy()})[0]
     np.testing.assert_allclose(found.numpy(), wanted, atol=1e-4)
-    # Sharing in 2, the comparison in 6, paths of at most 8 in 3, leaves in 2 + 1, showing them in 1.
+    # Sharing in 2, the comparison in 6, paths of up to 8 in 3, leaves in 2 + 1, showing in 1.
     assert rounds <= 16
 
 
@@ -336,7 +345,9 @@ def test_encoders_of_labels(tmp_path: Path) -> None:
 
 
 def test_joined_features(tmp_path: Path) -> None:
-    node = helper.make_node("FeatureVectorizer", ["x", "x"], ["y"], domain=ML, inputdimensions=[2, 5])
+    node = helper.make_node(
+        "FeatureVectorizer", ["x", "x"], ["y"], domain=ML, inputdimensions=[2, 5]
+    )
     own = [helper.make_opsetid(ML, 3)]
     same(model([node], {"x": [5, 4]}, ["y"], opset=18, opset_imports=own), tmp_path, rows())
 

@@ -45,9 +45,7 @@ CASES: list[tuple[str, list[str], dict[str, Any], Callable[[], torch.Tensor]]] =
         "SkipSimplifiedLayerNormalization",
         ["skip", "scale"],
         {},
-        lambda: (
-            (x + skip) * torch.rsqrt((x + skip).square().mean(1, keepdim=True) + 1e-12) * scale
-        ),
+        lambda: (x + skip) * torch.rsqrt((x + skip).square().mean(1, keepdim=True) + 1e-12) * scale,
     ),
 ]
 

@@ -14,13 +14,13 @@ from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError
 
 pytest.importorskip("skl2onnx")
 
-from sklearn.compose import ColumnTransformer  # noqa: E402
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor  # noqa: E402
-from sklearn.linear_model import LogisticRegression, Ridge  # noqa: E402
-from sklearn.neighbors import KNeighborsClassifier  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler  # noqa: E402
-from sklearn.svm import SVC  # noqa: E402
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 
 
 def people(count: int = 400) -> tuple[Any, Any, Any]:
@@ -109,5 +109,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         return real(name, *others, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(SetupError, match=r"skl2onnx is missing\): pip install 'tacit-mpc\[sklearn\]'"):
+    with pytest.raises(
+        SetupError, match=r"skl2onnx is missing\): pip install 'tacit-mpc\[sklearn\]'"
+    ):
         tacit.compile(LogisticRegression(), X[:5])

@@ -29,7 +29,9 @@ class Batches(NamedTuple):
         """Returns the batches with the columns of their inputs scaled by powers of two."""
         scaled = [
             {
-                name: torch.ldexp(each, torch.tensor(exponents[name])) if name in exponents else each
+                name: torch.ldexp(each, torch.tensor(exponents[name]))
+                if name in exponents
+                else each
                 for name, each in batch.items()
             }
             for batch in self.inputs

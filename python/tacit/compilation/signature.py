@@ -8,7 +8,6 @@ from torch import fx
 
 from tacit.compilation.graph import Interval
 
-
 #: Greatest magnitude of an exponent by which the owner of an input scales a column.
 MOST_EXPONENT = 64
 

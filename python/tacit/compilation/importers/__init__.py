@@ -48,8 +48,7 @@ def draft_of(
         SetupError: there is no such file.
     """
     is_module = isinstance(model, torch.nn.Module) or (
-        isinstance(model, str | Path)
-        and (".py:" in str(model) or Path(model).suffix == EXPORTED)
+        isinstance(model, str | Path) and (".py:" in str(model) or Path(model).suffix == EXPORTED)
     )
     if results and is_module:
         raise MisuseError(

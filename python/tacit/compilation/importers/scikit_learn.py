@@ -1,8 +1,8 @@
 """Importer of fitted estimators and pipelines of scikit-learn, and of those of XGBoost and LightGBM
 within them.
 
-skl2onnx makes ONNX of them, and onnxmltools of the latter; the result is read like any ONNX file. It
-is written to a folder of its own, which is removed afterwards."""
+skl2onnx makes ONNX of them, and onnxmltools of the latter; the result is read like any ONNX file.
+It is written to a folder of its own, which is removed afterwards."""
 
 import importlib
 import tempfile
@@ -49,7 +49,9 @@ class Estimator(Protocol):
         """Returns the parameters that it was made with."""
 
 
-def load(model: Estimator, example: Any, secret: Collection[str] = (), results: Collection[str] = ()) -> Imported:
+def load(
+    model: Estimator, example: Any, secret: Collection[str] = (), results: Collection[str] = ()
+) -> Imported:
     """Loads a fitted estimator, for inputs like the example.
 
     Raises:
@@ -59,8 +61,9 @@ def load(model: Estimator, example: Any, secret: Collection[str] = (), results: 
     """
     try:
         import skl2onnx
-        from sklearn.exceptions import NotFittedError
         from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
     except ImportError as error:
         raise setup_error(
             f"estimators of scikit-learn are read by skl2onnx ({error.name} is missing): {EXTRA}"
@@ -70,6 +73,7 @@ def load(model: Estimator, example: Any, secret: Collection[str] = (), results: 
         _register(library)
     name = type(model).__name__
     try:
+        check_is_fitted(model)
         made = skl2onnx.to_onnx(model, rows[:1], target_opset=OPSETS)
     except NotFittedError:
         raise MisuseError(f"{name} is not fitted: call fit before tacit.compile") from None

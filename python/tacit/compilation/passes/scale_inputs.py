@@ -1,10 +1,10 @@
 """Scales the columns of inputs, at their owners.
 
 Requires: calibration data; the graph as it was imported. Ensures: columns that are far from one in
-magnitude, such as salaries, timestamps and rates, are multiplied by public powers of two before they
-are shared, and the weights that meet them have these factors in them. So all columns have about the
-same number of significant bits, and one scale fits them all. Saves: bits of comparisons, and rounds
-off less.
+magnitude, such as salaries, timestamps and rates, are multiplied by public powers of two before
+they are shared, and the weights that meet them have these factors in them. So all columns have
+about the same number of significant bits, and one scale fits them all. Saves: bits of comparisons,
+and rounds off less.
 
 An input is scaled if everything that takes it can have the factors in its weights: sums, products,
 comparisons and layers that take one of their operands from the owner of the model. Otherwise the
@@ -122,11 +122,11 @@ class _Changes:
         first = args[0] if args and isinstance(args[0], fx.Node) else None
         factor = self._factors.get(first) if first is not None else None
         if target in MOVING and target is not aten.cat.default and len(node.all_input_nodes) == 1:
-            self._move(draft, node)
+            self._move(node)
         elif target is aten.index_select.default and factor is not None:
             self._factors[node] = factor.index_select(args[1], _constant(draft, args[2]))
         elif target is aten.cat.default:
-            parts = [self._of(draft, each) for each in args[0]]
+            parts = [self._of(each) for each in args[0]]
             self._factors[node] = torch.cat(parts, *args[1:])
         elif target is aten.linear.default and factor is not None:
             _replace(draft, node, 1, lambda weight: weight / _of_columns(factor))
@@ -134,19 +134,25 @@ class _Changes:
             _replace(draft, node, 1, lambda weight: weight / _of_columns(factor).unsqueeze(-1))
         elif target in (aten.mul.Tensor, aten.div.Tensor) and factor is not None:
             self._multiply(draft, node, factor)
-        elif target in (*COMPARISONS, *OF_NUMBERS, aten.add.Tensor, aten.sub.Tensor, aten.where.self):
+        elif target in (
+            *COMPARISONS,
+            *OF_NUMBERS,
+            aten.add.Tensor,
+            aten.sub.Tensor,
+            aten.where.self,
+        ):
             self._meet(draft, node)
         else:
             raise _NotScaledError
 
-    def _of(self, draft: Draft, node: Node) -> torch.Tensor:
+    def _of(self, node: Node) -> torch.Tensor:
         """Returns the factors of a value; ones if it has none."""
         if node in self._factors:
             return self._factors[node]
         return torch.ones(node.meta["value"].shape, dtype=torch.float64)
 
-    def _move(self, draft: Draft, node: Node) -> None:
-        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: self._of(draft, of))
+    def _move(self, node: Node) -> None:
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), self._of)
         self._factors[node] = node.target(*args, **kwargs)
 
     def _multiply(self, draft: Draft, node: Node, factor: torch.Tensor) -> None:
@@ -163,9 +169,9 @@ class _Changes:
             _replace(draft, node, 1, lambda weight: weight * least)
 
     def _meet(self, draft: Draft, node: Node) -> None:
-        """Multiplies the other operand of a sum, a comparison or a selection by the same factors."""
+        """Multiplies the other operand of a sum, a comparison or a selection likewise."""
         places = (1, 2) if node.target is aten.where.self else (0, 1)
-        if node.target is aten.where.self and node.args[0] in self._factors or node.kwargs:
+        if (node.target is aten.where.self and node.args[0] in self._factors) or node.kwargs:
             raise _NotScaledError
         own = [at for at in places if node.args[at] in self._factors]
         if len(own) == 2:

@@ -92,7 +92,9 @@ def read(
         if not problems:
             raise setup_error(f"{path} is not a sound ONNX model: {printable(error)}") from None
     claimed = {info.name: static(info) for info in (*graph.value_info, *graph.output)}
-    opsets = {"" if each.domain in OWN else each.domain: each.version for each in model.opset_import}
+    opsets = {
+        "" if each.domain in OWN else each.domain: each.version for each in model.opset_import
+    }
     return Read(graph, opsets, given, found, claimed)
 
 

@@ -34,9 +34,7 @@ def _scaler_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
 
 
 @implements("Scaler", domain=CLASSICAL, parts=_scaler_parts)
-def scaler(
-    _: Node, x: torch.Tensor, offset: torch.Tensor, scale: torch.Tensor
-) -> torch.Tensor:
+def scaler(_: Node, x: torch.Tensor, offset: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """Returns (x − offset) · scale, column by column."""
     return (x.to(torch.float32) - offset) * scale
 

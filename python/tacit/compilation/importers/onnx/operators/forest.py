@@ -1,11 +1,11 @@
 """Structure of an ensemble of trees, as public indices and secret numbers.
 
-All nodes of all trees are compared at once. What a comparison says is a *literal* of the node's true
-branch, and its negation one of the false branch. A leaf is reached if all literals on its path are
-true. Paths are combined by doubling: after k steps each literal stands for the 2^k last ones of its
-path. So a forest of depth d takes ⌈log2 d⌉ steps after its comparisons, whatever its shape is."""
+All nodes of all trees are compared at once. What a comparison says is a *literal* of the node's
+true branch, and its negation one of the false branch. A leaf is reached if all literals on its path
+are true. Paths are combined by doubling: after k steps each literal stands for the 2^k last ones of
+its path. So a forest of depth d takes ⌈log2 d⌉ steps after its comparisons, whatever its shape
+is."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -91,7 +91,7 @@ class Forest:
             waiting += [(part.true, own), (part.false, own + 1)]
 
     def _sort(self, order: list[int]) -> None:
-        """Numbers literals anew: first those of the true branches in this order, then the others."""
+        """Numbers literals anew: those of the true branches in this order, then the others."""
         new = [0] * len(self.before)
         for to, at in enumerate(order):
             new[2 * at], new[2 * at + 1] = to, len(order) + to
@@ -121,14 +121,18 @@ class Forest:
         place = {literal: literal for literal in range(len(self.before))}
         made = []
         for joined, with_them, kept in reversed(orders):
-            made.append(tuple([place[each] for each in of] for of in (joined, with_them, kept)))
+            first, second, third = (
+                [place[each] for each in of] for of in (joined, with_them, kept)
+            )
+            made.append((first, second, third))
             place = {literal: at for at, literal in enumerate([*joined, *kept])}
         return made, [leaf_of[literal] for literal in place]
 
     def _jumps(self) -> list[list[int]]:
         """Returns for each k the literal that lies 2^k before each literal, or -1."""
         longest = max((self.depth[literal] for _, literal in self.leaves), default=0)
-        jumps, reach = [], self.before
+        jumps: list[list[int]] = []
+        reach = self.before
         while 1 << len(jumps) < longest:
             jumps.append(reach)
             reach = [reach[at] if at >= 0 else -1 for at in reach]
@@ -157,9 +161,7 @@ class Forest:
         if wrong := [each.feature for each in self.branches if not 0 <= each.feature < columns]:
             raise ValueError(f"a node looks at column {wrong[0]} of {columns}")
         thresholds = torch.tensor([each.threshold for each in self.branches], dtype=torch.float64)
-        looks = [
-            [each.feature for each in self.branches if each.mode == mode] for mode in MODES
-        ]
+        looks = [[each.feature for each in self.branches if each.mode == mode] for mode in MODES]
         steps, leaves = self.steps()
         rows = [_row(leaf, self.targets) for leaf in leaves]
         weights = torch.stack(rows, 1) if rows else torch.zeros(self.targets, 0)

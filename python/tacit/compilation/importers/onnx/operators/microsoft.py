@@ -86,9 +86,7 @@ def fused_convolution(
 
 
 def _normalised(node: Node, x: torch.Tensor, scale: torch.Tensor, bias: Any) -> torch.Tensor:
-    return functional.layer_norm(
-        x, list(scale.shape), scale, bias, node.number("epsilon", 1e-12)
-    )
+    return functional.layer_norm(x, list(scale.shape), scale, bias, node.number("epsilon", 1e-12))
 
 
 @implements("SkipLayerNormalization", domain=MICROSOFT, folds=False)

@@ -43,9 +43,7 @@ def _kernel_parts(node: Node, size: int) -> list[Part]:
     return [Part("vectors", weight.float()), Part("offsets", bias.float())]
 
 
-def _kernels(
-    node: Node, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-) -> torch.Tensor:
+def _kernels(node: Node, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Returns the kernel of each row and each support vector."""
     x, kind = x.to(torch.float32), node.text("kernel_type", "LINEAR")
     if kind == "RBF":
