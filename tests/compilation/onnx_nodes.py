@@ -15,7 +15,7 @@ import torch
 from tacit.compilation.importers import onnx as importer
 from tacit.compilation.importers.imported import Imported
 from tacit.compilation.importers.onnx.reading import OLDEST
-from tacit.compilation.importers.onnx.table import OPERATORS
+from tacit.compilation.importers.onnx.table import operator_of
 
 
 def cases() -> list[Any]:
@@ -48,7 +48,7 @@ def known_names(model: Any) -> set[str]:
     """Returns the inputs whose values an operator needs at import."""
     found = set()
     for node in model.graph.node:
-        entry = OPERATORS.get(node.op_type)
+        entry = operator_of(node.domain, node.op_type)
         if entry is not None:
             found |= {name for at, name in enumerate(node.input) if entry.knows(at)}
     return found

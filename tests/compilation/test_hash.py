@@ -19,7 +19,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Hash of the program of that file. It changes if passes or the format change. It does not depend
 #: on the version of Python or on the machine.
-HASH = "ec84d057ae2d9768ef7e71aef3986c83826fe0374e3ae7a53b49683a2ce1473d"
+HASH = "cfadde1e88d7584e9725bade8911a3118aced1b2aaeaa52ff0878146d8137123"
 
 #: A model with branches, normalisations, pooling and public constants.
 MODELS = ("residual",)

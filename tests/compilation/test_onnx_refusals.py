@@ -18,7 +18,7 @@ from tacit.errors import SetupError, UnsupportedOperatorError
 def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Relu", ["x"], ["a"], name="first"),
-        helper.make_node("Gelu", ["a"], ["b"], name="fused", domain="com.microsoft"),
+        helper.make_node("QGemm", ["a"], ["b"], name="fused", domain="com.microsoft"),
         helper.make_node("NonZero", ["x"], ["n"], name="where"),
         helper.make_node("Unique", ["x"], ["u"], name="unique"),
         helper.make_node(
@@ -36,12 +36,12 @@ def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
     told = refused(made, tmp_path, UnsupportedOperatorError)
     assert told.splitlines()[0] == "FILE cannot be imported:"
     assert sorted(told.splitlines()[1:]) == [
-        "  Gelu 'fused': operators of 'com.microsoft' are not imported; export without that "
-        "runtime's own "
-        "optimisations, to ONNX's operators alone",
         "  NonZero 'where': the shape of its result depends on data; export a model in which all "
         "shapes are "
         "fixed",
+        "  QGemm 'fused': operators of 'com.microsoft' are not imported; export without that "
+        "runtime's own "
+        "optimisations, to ONNX's operators alone",
         "  Resize 'resize': its coordinates new are not known; use half_pixel",
         "  Unique 'unique': this operator is not imported; replace it in the model, or leave it to "
         "the "
@@ -51,22 +51,22 @@ def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
 
 def test_what_has_no_shape_without_data_is_told_behind_what_is_missing(tmp_path: Path) -> None:
     nodes = [
-        helper.make_node("Gelu", ["x"], ["a"], name="fused", domain="com.microsoft"),
+        helper.make_node("QGemm", ["x"], ["a"], name="fused", domain="com.microsoft"),
         helper.make_node("Relu", ["a"], ["b"], name="behind"),
         helper.make_node("NonZero", ["b"], ["y"], name="where"),
         # These depend on shapes or constants only, so they are known once the missing operators are
         # supported.
         helper.make_node("Shape", ["b"], ["s"]),
         helper.make_node("NonZero", ["s"], ["of_shapes"], name="known"),
-        helper.make_node("Gelu", ["c"], ["d"], name="constant", domain="com.microsoft"),
+        helper.make_node("QGemm", ["c"], ["d"], name="constant", domain="com.microsoft"),
         helper.make_node("NonZero", ["d"], ["of_constants"], name="known too"),
     ]
     own = [helper.make_opsetid("com.microsoft", 1)]
     made = model(nodes, {"x": [2, 3]}, ["y"], {"c": np.float32([0, 2])}, opset_imports=own)
     told = refused(made, tmp_path, UnsupportedOperatorError)
     assert [line.split(":")[0] for line in told.splitlines()[1:]] == [
-        "  Gelu 'fused'",
-        "  Gelu 'constant'",
+        "  QGemm 'fused'",
+        "  QGemm 'constant'",
         "  NonZero 'where'",
     ]
 
@@ -115,9 +115,41 @@ def test_inputs(tmp_path: Path) -> None:
     assert "input 'x': inputs of type string are not imported" in told
 
 
-@pytest.mark.parametrize(("opset", "told"), [(12, "13 is the oldest"), (999, "upgrade onnx")])
+@pytest.mark.parametrize(("opset", "told"), [(6, "7 is the oldest"), (999, "upgrade onnx")])
 def test_versions(opset: int, told: str, tmp_path: Path) -> None:
     assert told in refused(relu(opset=opset), tmp_path)
+
+
+@pytest.mark.parametrize("opset", range(7, 13))
+def test_older_versions_are_converted(opset: int, tmp_path: Path) -> None:
+    """Before opset 13 Softmax flattened what follows its axis, and axes were attributes."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["s"], axis=1),
+        helper.make_node("Squeeze", ["s"], ["q"], axes=[0]),
+        helper.make_node("ReduceSum", ["q"], ["y"], axes=[0], keepdims=0),
+    ]
+    x = torch.arange(6.0).reshape(1, 2, 3)
+    found = load(model(nodes, {"x": [1, 2, 3]}, ["y"], opset=opset), tmp_path).module(x)
+    wanted = torch.softmax(x.reshape(1, 6), 1).reshape(2, 3).sum(0)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_a_domain_may_be_repeated_at_one_version(tmp_path: Path) -> None:
+    again = helper.make_opsetid("", 20)
+    assert load(relu(opset_imports=[again]), tmp_path).outputs == ["y"]
+    told = refused(relu(opset_imports=[helper.make_opsetid("ai.onnx", 18)]), tmp_path)
+    assert told == (
+        "FILE names the versions 20 and 18 of the operators of 'ai.onnx', and must name one: "
+        "export it again with one target_opset"
+    )
+
+
+def test_sizes_of_minus_one_are_open(tmp_path: Path) -> None:
+    made = model([helper.make_node("Relu", ["x"], ["y"])], {"x": [-1, 3]}, ["y"])
+    told = refused(made, tmp_path, UnsupportedOperatorError)
+    assert "its shape is (-1, 3), and only static shapes are imported" in told
+    # The remedy of the message.
+    assert load(made, tmp_path, shapes={"x": (5, 3)}).inputs == [("x", torch.float32, (5, 3))]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -92,9 +92,11 @@ def rectified(content: Any) -> Any:
     ("change", "message"),
     [
         (
-            lambda c: c.update(version=7),
-            "version 7 of the program format, and this tacit reads version 8",
+            lambda c: c.update(version=8),
+            "version 8 of the program format, and this tacit reads version 9",
         ),
+        (lambda c: c["inputs"][0].update(exponents=[1]), "an exponent for each column"),
+        (lambda c: c["inputs"][0].update(exponents=[65] * 8), "of magnitude 64 at most"),
         (lambda c: c.update(format="other"), "not a compiled program"),
         (lambda c: c.update(more=1), "a program has inputs"),
         (lambda c: c.update(scale=31), "a program has inputs"),

@@ -28,7 +28,14 @@ def program(
     """Returns a program with inputs of these shapes and these constants. Its result is that of the
     last node."""
     inputs = [
-        {"name": name, "shown": name, "dtype": "float32", "shape": list(shape), "interval": None}
+        {
+            "name": name,
+            "shown": name,
+            "dtype": "float32",
+            "shape": list(shape),
+            "interval": None,
+            "exponents": [],
+        }
         for name, shape in (shapes or {"x": (4,)}).items()
     ]
     held = [{"name": name, **tensor_text(value)} for name, value in (constants or {}).items()]

@@ -94,6 +94,13 @@ def add(commands: Any) -> None:
         help="a number without dimensions in an ONNX file that was learned, such as a temperature; "
         "other such numbers are public",
     )
+    parser.add_argument(
+        "--result",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an output of the file that the program computes, such as label; by default all",
+    )
     parser.set_defaults(command=run)
 
 
@@ -117,6 +124,7 @@ def run(parsed: argparse.Namespace) -> None:
         tolerance=parsed.tolerance,
         shapes=shapes,
         secret=parsed.secret,
+        results=parsed.result,
         progress=lambda what: print(f"tacit: {what} ...", file=sys.stderr),
     )
     program.save(parsed.output)

@@ -102,7 +102,8 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     count = same_kind(loaded, inputs)
     if len(outputs(loaded.graph)) > 1:
         raise MisuseError(
-            "the program gives several tensors: tacit run writes one; run it from Python"
+            "the program gives several tensors: tacit run writes one; compile it for one "
+            "(--result NAME), or run it from Python"
         )
     check_writable(parsed.output)
     return Part(loaded, weights, inputs, parsed.output, parsed.streams, count)

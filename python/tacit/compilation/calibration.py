@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from tacit.compilation.comparing import COMPARING, compared_by
@@ -24,6 +25,19 @@ class Batches(NamedTuple):
     inputs: Sequence[dict[str, torch.Tensor]]
     labels: torch.Tensor | None
 
+    def scaled(self, exponents: Mapping[str, Sequence[int]]) -> "Batches":
+        """Returns the batches with the columns of their inputs scaled by powers of two."""
+        scaled = [
+            {
+                name: torch.ldexp(each, torch.tensor(exponents[name]))
+                if name in exponents
+                else each
+                for name, each in batch.items()
+            }
+            for batch in self.inputs
+        ]
+        return self._replace(inputs=scaled)
+
 
 def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
     """Cuts calibration data into batches; a last batch that is not full is left out.
@@ -40,6 +54,9 @@ def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
                 f"{', '.join(shown)}"
             )
         tensors = [calibrate[name] for name in shown]
+    tensors = [
+        torch.from_numpy(values) if isinstance(values, np.ndarray) else values for values in tensors
+    ]
     if not all(isinstance(values, torch.Tensor) for values in tensors):
         raise MisuseError("calibration data are tensors; torch.as_tensor makes them")
     if len(tensors) != len(draft.examples):

@@ -76,7 +76,8 @@ def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) ->
     given = program.inputs[placeholder]
     if not values.numel() or not values.is_floating_point():
         return
-    low, high = map(float, values.detach().aminmax())
+    values = given.scaled(values.detach())
+    low, high = map(float, values.aminmax())
     if low != low or high != high:
         raise EncodingError.of(
             "finite",
@@ -85,10 +86,15 @@ def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) ->
             "put a number in its place (torch.nan_to_num)",
         )
     if given.interval is not None and not given.interval[0] <= low <= high <= given.interval[1]:
+        where, factor = f"the input {given.name}", 1.0
+        if given.exponents:
+            beyond = (values < given.interval[0]) | (values > given.interval[1])
+            column = int(beyond.flatten(0, -2).any(0).nonzero()[0])
+            where, factor = f"{where}, column {column},", 2.0 ** given.exponents[column]
         raise misuse(
             "interval",
-            f"the input {given.name} has numbers outside of {given.interval[0]:g} to "
-            f"{given.interval[1]:g}, "
+            f"{where} has numbers outside of {given.interval[0] / factor:g} to "
+            f"{given.interval[1] / factor:g}, "
             "for which the program was compiled: scale them as its calibration data were, or "
             "compile "
             "it for them",

@@ -46,7 +46,20 @@ DROPPING = (aten.relu.default, torch.ops.tacit.rectified_affine.default)
 
 #: Operators that consist of comparisons of their operands with each other, with zero and with
 #: public numbers, and of selections by the outcomes.
-COMPARING = (*RECTIFYING, aten.argmax.default, aten.max_pool1d.default, aten.max_pool3d.default)
+COMPARING = (
+    *RECTIFYING,
+    aten.argmax.default,
+    aten.ge.Scalar,
+    aten.ge.Tensor,
+    aten.gt.Scalar,
+    aten.gt.Tensor,
+    aten.le.Scalar,
+    aten.le.Tensor,
+    aten.lt.Scalar,
+    aten.lt.Tensor,
+    aten.max_pool1d.default,
+    aten.max_pool3d.default,
+)
 
 #: Bytes sent for each bit of a comparison, relative to the bytes sent for each bit that a guard
 #: tests.

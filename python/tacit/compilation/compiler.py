@@ -15,6 +15,7 @@ import torch
 from tacit.compilation.calibration import Batches, batches, observed, promised
 from tacit.compilation.graph import Draft, of_dtype, plain
 from tacit.compilation.importers import draft_of
+from tacit.compilation.importers.scikit_learn import Estimator
 from tacit.compilation.passes import improve
 from tacit.compilation.passes.assign_scales import Data, are_classes, assign_scales
 from tacit.compilation.passes.assign_widths import assign_widths
@@ -23,6 +24,7 @@ from tacit.compilation.passes.drop_low_bits import drop_low_bits
 from tacit.compilation.passes.fold_normalisation import as_eager
 from tacit.compilation.passes.merge_truncations import merge_truncations, truncations
 from tacit.compilation.passes.narrow_products import narrow_products
+from tacit.compilation.passes.scale_inputs import scale_inputs
 from tacit.compilation.program import Program
 from tacit.compilation.verify import verify_draft
 from tacit.compilation.weights import Weights, of_draft
@@ -66,7 +68,7 @@ def exclusive(function: Callable[Given, Made]) -> Callable[Given, Made]:
 
 @exclusive
 def compile(  # noqa: A001
-    model: torch.nn.Module | str | Path,
+    model: torch.nn.Module | Estimator | str | Path,
     example: Any = None,
     *,
     calibrate: Any = None,
@@ -77,6 +79,7 @@ def compile(  # noqa: A001
     tolerance: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     secret: Collection[str] = (),
+    results: Collection[str] = (),
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Weights]:
     """Compiles a model for inference on secret data.
@@ -91,9 +94,12 @@ def compile(  # noqa: A001
             (``.pt2``), or of a TensorFlow model (the folder of a SavedModel, a frozen graph,
             ``.keras``). ``FILE.py:callable`` names a function that returns a module and an example.
             Load only your own ``.pt2`` and TensorFlow files, because loading them can run code.
+            Or a fitted estimator or pipeline of scikit-learn, which may hold estimators of XGBoost
+            and LightGBM (``pip install 'tacit-mpc[sklearn]'``).
         example: inputs of a module, with the shapes that it will run on: a tensor, a tuple of the
             arguments, or a mapping from their names. A file that leaves shapes open also takes an
-            example; without it the shapes are those of one row of the calibration data.
+            example; without it the shapes are those of one row of the calibration data. An
+            estimator takes an example (rows, columns).
         calibrate: inputs like those of later runs: a tensor (N, ...), or for several inputs a tuple
             of tensors or a mapping from their names. The compiler chooses scales on them. It also
             fixes the interval that each input must lie in: the range of its calibration data,
@@ -119,6 +125,8 @@ def compile(  # noqa: A001
         secret: names of zero-dimensional numbers of an ONNX file that were learned, such as a
             temperature. Other such numbers become public, like those of a formula; ``progress``
             reports which.
+        results: names of the outputs of a file or an estimator that the program computes, such as
+            "label"; by default all.
         progress: called with a message about each step.
 
     Raises:
@@ -138,7 +146,7 @@ def compile(  # noqa: A001
     if labels is not None and calibrate is None:
         raise MisuseError("labels belong to calibration data, and none are given")
     progress("reading the model")
-    draft = draft_of(model, example, shapes, calibrate, secret)
+    draft = draft_of(model, example, shapes, calibrate, secret, results)
     verify_draft(draft)
     if draft.public:
         progress(
@@ -147,7 +155,11 @@ def compile(  # noqa: A001
     given = None if calibrate is None else batches(draft, calibrate, labels)
     before = draft.copy()
     improve(before, (as_eager,))
+    data = None if given is None else _data(before, given)
     if given is not None:
+        scale_inputs(draft, given.inputs)
+        given = given.scaled(draft.exponents)
+        verify_draft(draft)
         draft.intervals, draft.calibration = promised(given), given.inputs
     progress("improving the graph")
     improve(draft)
@@ -158,7 +170,8 @@ def compile(  # noqa: A001
     choose = partial(choose_approximations, budget=error_budget, proved=widths != UNIFORM)
     if given is not None:
         progress("choosing scales")
-        assign_scales(draft, _data(before, given), choose)
+        assert data is not None
+        assign_scales(draft, data, choose)
         verify_draft(draft)
         progress("choosing widths")
     choose(draft)

@@ -106,6 +106,8 @@ class Bound:
         for name, x in given.items():
             if not isinstance(x, SecretTensor):
                 check_interval(program, name, x)
+            if not self._is_promised(name, x) or not isinstance(x, SecretTensor):
+                given[name] = program.inputs[name].scaled(x)
         unknown = [
             program.inputs[name].name for name, x in given.items() if not self._is_promised(name, x)
         ]
@@ -194,7 +196,7 @@ class Bound:
             check_interval(program, placeholder, tensor)
 
         made = share_as(
-            tensor,
+            None if tensor is None else wanted.scaled(tensor),
             shape,
             wanted.dtype,
             owner=owner,

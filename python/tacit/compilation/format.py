@@ -25,13 +25,14 @@ from tacit.compilation.allowlist import PLACES, by_name, name_of
 from tacit.compilation.approximating import Choice, compares_with_cutoffs, functions_of
 from tacit.compilation.comparing import COMPARING, DROPPING, RECTIFYING, Guard
 from tacit.compilation.graph import KEEPING, NARROWING
+from tacit.compilation.signature import MOST_EXPONENT
 from tacit.errors import MisuseError, printable
 from tacit.fixed import DTYPES, Scale
 from tacit.operators.numerics.approximation.fits import FITS, USUAL
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: Format name and version that a file states.
-FORMAT, VERSION = "tacit-program", 8
+FORMAT, VERSION = "tacit-program", 9
 
 #: Kind of the checksum.
 KIND = "program"
@@ -411,6 +412,17 @@ def interval_of(entry: Any) -> tuple[float, float] | None:
     raise MisuseError(
         "an interval is a low and a high end, the low one first, of magnitude 2^64 at most"
     )
+
+
+def exponents_of(entry: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Decodes the exponents by which the owner of an input scales its columns."""
+    fits = isinstance(entry, list) and len(entry) in (0, *shape[-1:])
+    if not fits or not all(type(each) is int and abs(each) <= MOST_EXPONENT for each in entry):
+        raise MisuseError(
+            f"an input has an exponent for each column, of magnitude {MOST_EXPONENT} at most, or "
+            "none"
+        )
+    return tuple(entry)
 
 
 def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:

@@ -74,6 +74,8 @@ class Draft:
     weight_scales: dict[str, int] = field(default_factory=dict)
     #: Intervals of inputs, as their owners promise.
     intervals: dict[str, Interval] = field(default_factory=dict)
+    #: Exponents of two by which owners scale the columns of their inputs, where they do.
+    exponents: dict[str, list[int]] = field(default_factory=dict)
     #: Greatest magnitude that is expected of the results of layers whose weights have more fraction
     #: bits. At no scale do these weights get so many bits that the results would leave the range.
     reaches: dict[str, float] = field(default_factory=dict)
@@ -156,7 +158,16 @@ class Draft:
         return replace(self, graph=graph, **held)
 
 
-_MAPPINGS = ("examples", "weights", "constants", "weight_scales", "intervals", "reaches", "names")
+_MAPPINGS = (
+    "examples",
+    "weights",
+    "constants",
+    "weight_scales",
+    "intervals",
+    "exponents",
+    "reaches",
+    "names",
+)
 
 
 def calls(graph: fx.Graph, *targets: Any) -> Iterator[Node]:

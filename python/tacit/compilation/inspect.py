@@ -106,6 +106,7 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
             "shape": list(each.shape),
             "dtype": str(each.dtype),
             "interval": each.interval,
+            "exponents": list(each.exponents),
         }
         for each in program.inputs.values()
     ]

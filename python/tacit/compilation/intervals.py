@@ -43,6 +43,7 @@ MOVES = (
     aten.split_with_sizes.default,
     aten.squeeze.dim,
     aten.squeeze.dims,
+    aten.t.default,
     aten.transpose.int,
     aten.unsqueeze.default,
     aten.view.default,

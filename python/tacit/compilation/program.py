@@ -22,6 +22,7 @@ from tacit.compilation.format import (
     check_shown,
     dtype_name,
     dtype_of,
+    exponents_of,
     interval_of,
     is_name,
     node_text,
@@ -67,6 +68,7 @@ class Program:
                 example.dtype,
                 tuple(example.shape),
                 draft.intervals.get(name),
+                tuple(draft.exponents.get(name, ())),
             )
             for name, example in draft.examples.items()
         }
@@ -103,6 +105,7 @@ class Program:
                         "dtype": dtype_name(each.dtype),
                         "shape": list(each.shape),
                         "interval": list(each.interval) if each.interval else None,
+                        "exponents": list(each.exponents),
                     }
                     for node, each in self.inputs.items()
                 ],
@@ -279,12 +282,15 @@ class _Reader:
                 "dtype": dtype,
                 "shape": shape,
                 "interval": interval,
+                "exponents": exponents,
                 **rest,
             } if not rest:
                 check_shown(shown)
-                made = Input(shown, dtype_of(dtype), shape_of(shape), interval_of(interval))
+                sizes = shape_of(shape)
+                scaled = exponents_of(exponents, sizes)
+                made = Input(shown, dtype_of(dtype), sizes, interval_of(interval), scaled)
                 return self._placed(name, made.shape, made.dtype), made
-        raise MisuseError("an input has name, dtype, shape and interval")
+        raise MisuseError("an input has name, dtype, shape, interval and exponents")
 
     def _weight(self, entry: Any) -> tuple[str, Weight]:
         match entry:

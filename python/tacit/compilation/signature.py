@@ -8,6 +8,9 @@ from torch import fx
 
 from tacit.compilation.graph import Interval
 
+#: Greatest magnitude of an exponent by which the owner of an input scales a column.
+MOST_EXPONENT = 64
+
 
 class Input(NamedTuple):
     """An input of a program."""
@@ -17,6 +20,15 @@ class Input(NamedTuple):
     shape: tuple[int, ...]
     #: Interval within which the owner promises all numbers to be. Widths were proved from it.
     interval: Interval | None
+    #: Exponents of two: the owner multiplies each column by that power before it shares the input.
+    #: The interval is that of the products. No exponents if columns stay as they are.
+    exponents: tuple[int, ...] = ()
+
+    def scaled(self, values: torch.Tensor) -> torch.Tensor:
+        """Returns the input as the program takes it."""
+        if not self.exponents:
+            return values
+        return values * torch.ldexp(torch.ones(()), torch.tensor(self.exponents))
 
 
 class Weight(NamedTuple):

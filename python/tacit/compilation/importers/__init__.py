@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from tacit.compilation.graph import Draft
-from tacit.compilation.importers import exported, tensorflow
+from tacit.compilation.importers import exported, scikit_learn, tensorflow
 from tacit.compilation.importers.imported import Imported
+from tacit.compilation.importers.scikit_learn import Estimator
 from tacit.errors import MisuseError, setup_error
 from tacit.rehearsal import subject
 
@@ -28,31 +29,41 @@ Like = list[Shape] | dict[str, Shape]
 
 
 def draft_of(
-    model: torch.nn.Module | str | Path,
+    model: torch.nn.Module | Estimator | str | Path,
     example: Any,
     shapes: Mapping[str, Shape] | None = None,
     calibrate: Any = None,
     secret: Collection[str] = (),
+    results: Collection[str] = (),
 ) -> Draft:
-    """Makes a draft of a module with an example, or of a file.
+    """Makes a draft of a module or an estimator with an example, or of a file.
 
     A file may leave the shapes of its inputs open. They are then those given by name, or the
     example's, or those of one row of the calibration data. Zero-dimensional numbers of a file are
     public, except for those that are named as secret.
 
     Raises:
-        MisuseError: the model is neither a module nor such a file, or it cannot be compiled.
+        MisuseError: the model is neither a module, an estimator nor such a file, or it cannot be
+            compiled.
         SetupError: there is no such file.
     """
-    if secret and (
-        isinstance(model, torch.nn.Module) or ".py:" in str(model) or Path(model).suffix == EXPORTED
-    ):
+    is_module = isinstance(model, torch.nn.Module) or (
+        isinstance(model, str | Path) and (".py:" in str(model) or Path(model).suffix == EXPORTED)
+    )
+    if results and is_module:
+        raise MisuseError(
+            "results are named outputs of ONNX and TensorFlow files and of estimators; let the "
+            "module return what is wanted"
+        )
+    if secret and is_module:
         raise MisuseError(
             "secret applies to numbers of ONNX and TensorFlow files; the parameters of a module "
             "are secret anyway"
         )
     if isinstance(model, torch.nn.Module):
         return exported.of_module(model, *subject.arguments(example))
+    if isinstance(model, Estimator):
+        return _of_imported(scikit_learn.load(model, example, secret, results))
     text = str(model)
     if ".py:" in text:
         _has_its_own(example)
@@ -72,7 +83,7 @@ def draft_of(
         _has_its_own(example)
         return exported.of_file(path)
     like = _like(calibrate, row=True) if example is None else _like(example)
-    imported = _imported(path, kind, shapes=shapes or {}, like=like, secret=secret)
+    imported = _imported(path, kind, shapes=shapes or {}, like=like, secret=secret, results=results)
     if example is not None:
         _fits(imported, like)
     return _of_imported(imported)

@@ -21,7 +21,7 @@ counts, each by its own norm."""
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import torch
@@ -30,12 +30,12 @@ from torch.utils import _pytree as pytree
 from tacit.compilation.calibration import Batches, observed
 from tacit.compilation.digits import DISTANCE, Reach, most_bits
 from tacit.compilation.execute import revealed, share_weights
-from tacit.compilation.graph import Draft, Node
+from tacit.compilation.graph import Draft, Node, calls
 from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS, TRANSPOSED
 from tacit.compilation.program import Program
 from tacit.compilation.weights import of_draft
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning, RangeWarning
-from tacit.fixed import MOST_FRACTION_BITS, Scale
+from tacit.fixed import DEFAULT, MOST_FRACTION_BITS, Scale
 from tacit.parties.launch import launch
 from tacit.providers import REFERENCE
 from tacit.sessions import session
@@ -57,6 +57,16 @@ MULTIPLYING = (
     torch.ops.aten.linear.default,
     torch.ops.tacit.affine.default,
     torch.ops.tacit.rectified_affine.default,
+)
+
+#: Comparisons of two tensors.
+DECIDING = (
+    torch.ops.aten.eq.Tensor,
+    torch.ops.aten.ge.Tensor,
+    torch.ops.aten.gt.Tensor,
+    torch.ops.aten.le.Tensor,
+    torch.ops.aten.lt.Tensor,
+    torch.ops.aten.ne.Tensor,
 )
 
 #: Greatest normalised squared error of an output at a usable scale.
@@ -189,8 +199,15 @@ class _Sweep:
     def equal_bits(self) -> Tried | None:
         """Returns the fewest equal bits of numbers and weights that are enough; if none are, the
         best."""
+        least = DEFAULT.bits if _decides(self._draft) else SCALES[0]
+        enough = [bits for bits in SCALES if bits >= least]
+        return self._fewest(enough) or self._fewest(
+            [bits for bits in reversed(SCALES) if bits < least]
+        )
+
+    def _fewest(self, scales: Sequence[int]) -> Tried | None:
         best: Tried | None = None
-        for bits in SCALES:
+        for bits in scales:
             tried = self._tried(bits, bits)
             if tried is None:
                 continue
@@ -285,6 +302,25 @@ class _Sweep:
             return math.inf if known is None else max(known, seen)
 
         return {name: max(map(of, users)) for name, users in layers.items()}
+
+
+def _decides(draft: Draft) -> bool:
+    """Returns whether a model compares with numbers of its owner, as trees do.
+
+    What such a comparison decides changes all at once, and calibration data hardly have numbers
+    close to each threshold. So these models have no fewer bits than models without calibration."""
+    return any(
+        len(node.all_input_nodes) == 2 and any(map(partial(_is_owned, draft), node.all_input_nodes))
+        for node in calls(draft.graph, *DECIDING)
+    )
+
+
+def _is_owned(draft: Draft, node: Node) -> bool:
+    """Returns whether a value follows from weights alone."""
+    if node.op == "placeholder":
+        return node.name in draft.weights
+    sources = node.all_input_nodes
+    return bool(sources) and all(_is_owned(draft, each) for each in sources)
 
 
 def _multiplies(node: Node, weight: Node) -> bool:

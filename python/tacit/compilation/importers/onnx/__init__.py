@@ -13,7 +13,7 @@ from tacit.compilation.importers.onnx import operators
 from tacit.compilation.importers.onnx.graph import Importing
 from tacit.compilation.importers.onnx.inputs import Like
 from tacit.compilation.importers.onnx.module import OnnxModule
-from tacit.compilation.importers.onnx.problems import Problems
+from tacit.compilation.importers.onnx.problems import Problems, quoted
 from tacit.compilation.importers.onnx.reading import read
 from tacit.errors import MisuseError
 
@@ -28,6 +28,7 @@ def load(
     shapes: Mapping[str, Sequence[int]] | None = None,
     secret: Collection[str] = (),
     like: Like = (),
+    results: Collection[str] = (),
 ) -> Imported:
     """Loads the model in an ONNX file.
 
@@ -38,10 +39,12 @@ def load(
             are public, like those of any formula.
         like: shapes of data for the inputs, in order or by name; they apply to inputs whose shape
             is open otherwise.
+        results: names of the outputs that are computed; by default all.
 
     Raises:
         SetupError: the file cannot be read, or is malformed.
-        MisuseError: the file has no numbers of the names in ``secret``.
+        MisuseError: the file has no numbers of the names in ``secret``, or no outputs of those in
+            ``results``.
         UnsupportedOperatorError: the file has something that is not imported, or leaves shapes
             open; the error lists all of that.
     """
@@ -62,6 +65,11 @@ def load(
     for node in found.graph.node:
         importing.node(node)
     outputs = [each.name for each in found.graph.output]
+    if unknown := [name for name in results if name not in outputs]:
+        raise MisuseError(
+            f"{path} has no output named {unknown[0]!r}; it has {', '.join(map(quoted, outputs))}"
+        )
+    outputs = [name for name in outputs if name in results or not results]
     importing.finish(outputs)
     problems.raise_all()
     return Imported(

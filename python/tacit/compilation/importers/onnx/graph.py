@@ -28,8 +28,8 @@ from tacit.compilation.importers.onnx import tensors
 from tacit.compilation.importers.onnx.attributes import attributes
 from tacit.compilation.importers.onnx.module import Flowing, Held, OnnxModule, Step, results
 from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
-from tacit.compilation.importers.onnx.reading import OWN, Read
-from tacit.compilation.importers.onnx.table import OPERATORS, Node, Operator
+from tacit.compilation.importers.onnx.reading import Read
+from tacit.compilation.importers.onnx.table import OPERATORS, OWN, Node, Operator, operator_of
 from tacit.compilation.importers.onnx.types import check
 
 #: Greatest number of elements that importing may compute in total.
@@ -95,19 +95,18 @@ class Importing:
 
     def node(self, proto: Any) -> None:
         """Evaluates a node, or records it as a step. Its results have values afterwards."""
-        names, operator = list(proto.output), OPERATORS.get(proto.op_type)
+        names, operator = list(proto.output), operator_of(proto.domain, proto.op_type)
         label = proto.name or next((name for name in names if name), "")
-        if (
-            proto.domain in OWN
-            and operator is not None
-            and all(name in self.values for name in proto.input)
-        ):
+        if operator is not None and all(name in self.values for name in proto.input):
             with self.problems.at(proto.op_type, label):
                 found = attributes(proto, self.folder)
                 kinds = tuple(self._kind(name) for name in proto.input)
-                node = Node(proto.op_type, label, self.read.opset, found, len(names), kinds)
+                domain = "" if proto.domain in OWN else proto.domain
+                opset = self.read.opsets.get(domain, 1)
+                node = Node(proto.op_type, label, domain, opset, found, len(names), kinds)
                 check(node)
-                self._evaluate(node, operator, list(proto.input), names)
+                inputs = [*proto.input, *self._parts(node, operator, list(proto.input))]
+                self._evaluate(node, operator, inputs, names)
         elif proto.domain in OWN and proto.op_type == MEASURING and self.flowing & set(proto.input):
             with self.problems.at(proto.op_type, label):
                 raise _depends_on_data()
@@ -118,6 +117,21 @@ class Importing:
                 self._assume(name)
             if name and (value := self.values.get(name)) is not None and value.known is None:
                 self.flowing.add(name)
+
+    def _parts(self, node: Node, operator: Operator, inputs: list[str]) -> list[str]:
+        """Returns the names of the tensors that a node has among its attributes."""
+        if operator.parts is None:
+            return []
+        given = [self._value(name).fake for name in inputs if name]
+        names = []
+        for part in operator.parts(node, given):
+            name = f"{node.name}.{part.name}"
+            while name in self.values:
+                name += "_"
+            public = part.public or not part.value.is_floating_point()
+            self.values[name] = self._known(part.value, public)
+            names.append(name)
+        return names
 
     def _evaluate(
         self, node: Node, operator: Operator, inputs: list[str], names: list[str]
@@ -194,7 +208,7 @@ class Importing:
         return tuple(each for each in found if each is not None)
 
     def _constant(self, node: Node) -> Value:
-        tensor = OPERATORS["Constant"].function(node)
+        tensor = OPERATORS["", "Constant"].function(node)
         # Several numbers may be weights, which some exporters write so.
         public = tensor.numel() == 1 or _is_mask(tensor) or not tensor.is_floating_point()
         return self._known(tensor, public)

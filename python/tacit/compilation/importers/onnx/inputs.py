@@ -83,7 +83,11 @@ def _fits(info: Any, shape: Sequence[int]) -> bool:
     kind = info.type.tensor_type
     if not kind.HasField("shape"):
         return True
-    declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+    # Some exporters write -1 for a size that is open.
+    declared = [
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
+        for dim in kind.shape.dim
+    ]
     return len(declared) == len(shape) and all(
         fixed in (None, size) for fixed, size in zip(declared, shape, strict=True)
     )

@@ -14,21 +14,25 @@ import torch
 from tacit.compilation.importers.onnx import tensors
 from tacit.compilation.importers.onnx.inputs import Inputs, Like, alike, fix, inputs, static
 from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
-from tacit.compilation.importers.onnx.table import OPERATORS
+from tacit.compilation.importers.onnx.table import CLASSICAL, OWN, operator_of
 from tacit.errors import cause, printable, setup_error
 
-#: Oldest version of operators that is imported: from here on their parameters come as inputs.
+#: Oldest version of operators that is imported as it is: from here on their parameters come as
+#: inputs.
 OLDEST = 13
+
+#: Oldest version that ONNX's own converter brings to that one.
+CONVERTED = 7
 
 #: Greatest file that protobuf can carry, and reasonable limits on nodes and on the depth of
 #: functions.
 MOST_BYTES, MOST_NODES, DEEPEST = (1 << 31) - 1, 100_000, 100
 
+#: Greatest number of characters of another library's error.
+MOST_TOLD = 300
+
 #: Greatest number of elements of a tensor that stays in what ONNX checks, since it may be a shape.
 FEW = 1024
-
-#: Domains of ONNX's own operators.
-OWN = {"", "ai.onnx"}
 
 #: Domain of TensorFlow operators that have no counterpart.
 TENSORFLOW = "ai.onnx.converters.tensorflow"
@@ -42,7 +46,8 @@ class Read:
     """Graph of a file, with its tensors kept apart."""
 
     graph: Any
-    opset: int
+    #: Version of the operators of each domain; "" for ONNX's own.
+    opsets: Mapping[str, int]
     inputs: Inputs
     tensors: dict[str, torch.Tensor]
     #: Type and shape that the file claims for what it computes. They may be wrong: nothing relies
@@ -68,6 +73,8 @@ def read(
     model = _parsed(path)
     opset = _opset(model, path)
     model = _inlined(model, path)
+    if opset < OLDEST:
+        model = _converted(model, path, opset)
     graph = model.graph
     _complete(graph)
     if len(graph.node) > MOST_NODES:
@@ -85,7 +92,10 @@ def read(
         if not problems:
             raise setup_error(f"{path} is not a sound ONNX model: {printable(error)}") from None
     claimed = {info.name: static(info) for info in (*graph.value_info, *graph.output)}
-    return Read(graph, opset, given, found, claimed)
+    opsets = {
+        "" if each.domain in OWN else each.domain: each.version for each in model.opset_import
+    }
+    return Read(graph, opsets, given, found, claimed)
 
 
 def _parsed(path: Path) -> Any:
@@ -114,26 +124,51 @@ def _parsed(path: Path) -> Any:
 
 
 def _opset(model: Any, path: Path) -> int:
+    """Returns the version of ONNX's own operators, and keeps one entry for each domain: exporters
+    of classical models repeat them."""
     from onnx import defs
 
-    versions = [each.version for each in model.opset_import if each.domain in OWN]
-    if len(versions) != 1:
+    versions: dict[str, int] = {}
+    for each in model.opset_import:
+        domain = "" if each.domain in OWN else each.domain
+        if versions.setdefault(domain, each.version) != each.version:
+            raise setup_error(
+                f"{path} names the versions {versions[domain]} and {each.version} of the operators "
+                f"of {quoted(domain or 'ai.onnx')}, and must name one: export it again with one "
+                "target_opset"
+            )
+    if "" not in versions and any(node.domain in OWN for node in model.graph.node):
         raise setup_error(
-            f"{path} names {len(versions)} versions of ONNX's operators, and must name one"
+            f"{path} names no version of ONNX's operators: export it again with an opset_version"
         )
-    if versions[0] < OLDEST:
+    opset = versions.setdefault("", OLDEST)
+    if opset < CONVERTED:
         raise setup_error(
-            f"{path} is of opset {versions[0]}, and {OLDEST} is the oldest that is imported: "
-            f"export it "
-            "again, or convert it with onnx.version_converter"
+            f"{path} is of opset {opset}, and {CONVERTED} is the oldest that is imported: export "
+            "it again"
         )
-    if versions[0] > defs.onnx_opset_version():
+    if opset > defs.onnx_opset_version():
         raise setup_error(
-            f"{path} is of opset {versions[0]}, which the onnx {_version()} installed here does "
-            f"not know: "
-            "upgrade onnx, or export with a lower opset_version"
+            f"{path} is of opset {opset}, which the onnx {_version()} installed here does not "
+            "know: upgrade onnx, or export with a lower opset_version"
         )
-    return int(versions[0])
+    del model.opset_import[:]
+    for domain, version in versions.items():
+        model.opset_import.add(domain=domain, version=version)
+    return opset
+
+
+def _converted(model: Any, path: Path, opset: int) -> Any:
+    """Brings a model to the oldest version whose operators are imported."""
+    from onnx import version_converter
+
+    try:
+        return version_converter.convert_version(model, OLDEST)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise setup_error(
+            f"{path} is of opset {opset}, and ONNX's converter does not bring it to {OLDEST} "
+            f"({printable(error, MOST_TOLD)}): export it again with opset_version={OLDEST} or later"
+        ) from None
 
 
 def _version() -> str:
@@ -197,7 +232,9 @@ def _missing(graph: Any, problems: Problems) -> None:
                 "this operator of TensorFlow has none of ONNX for it",
                 "replace it in the model, or leave it to the receiver",
             )
-        elif node.domain not in OWN:
+        elif operator_of(node.domain, node.op_type) is not None:
+            continue
+        elif node.domain not in (*OWN, CLASSICAL):
             refusal = NotImportedError(
                 f"operators of {quoted(node.domain)} are not imported",
                 "export without that runtime's own optimisations, to ONNX's operators alone",
@@ -208,13 +245,11 @@ def _missing(graph: Any, problems: Problems) -> None:
                 "write it without (torch.where computes both ways), or export with the condition "
                 "fixed",
             )
-        elif node.op_type not in OPERATORS:
+        else:
             refusal = NotImportedError(
                 "this operator is not imported",
                 "replace it in the model, or leave it to the receiver",
             )
-        else:
-            continue
         problems.add(quoted(node.op_type)[1:-1], node.name, refusal)
 
 

@@ -4,9 +4,9 @@ A function takes its node and then the node's inputs in order, ``None`` for thos
 returns a tensor, or a tuple if the operator has several results. A ``NotImportedError`` that it
 raises is reported together with all else that is missing in the file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -21,7 +21,9 @@ class Node:
 
     operator: str
     name: str
-    #: Version of ONNX's operators that the file was written for.
+    #: Domain of the operator; "" for ONNX's own.
+    domain: str
+    #: Version of the domain's operators that the file was written for.
     opset: int
     attributes: Mapping[str, Any]
     #: Number of its results that the file uses.
@@ -60,6 +62,11 @@ class Node:
         found = self._typed(name, list, None)
         return None if found is None else [str(each) for each in found]
 
+    def tensor(self, name: str) -> torch.Tensor | None:
+        """Returns an attribute that is a tensor, or ``None`` if it is missing."""
+        found: torch.Tensor | None = self._typed(name, torch.Tensor, None)
+        return found
+
     def _typed(self, name: str, kind: Any, default: Any) -> Any:
         found = self.attributes.get(name, default)
         if found is not None and not isinstance(found, kind):
@@ -68,6 +75,20 @@ class Node:
                 "export the model again",
             )
         return found
+
+
+class Part(NamedTuple):
+    """A tensor that a node makes of its attributes, such as the coefficients of a classifier."""
+
+    name: str
+    value: torch.Tensor
+    #: Whether all parties may know it. Other real numbers are weights, which stay secret.
+    public: bool = False
+
+
+#: Makes the tensors that a node takes after its inputs. It is passed the node, and the shape and
+#: dtype of its inputs.
+Parts = Callable[[Node, Sequence[torch.Tensor]], Sequence[Part]]
 
 
 @dataclass(frozen=True)
@@ -84,18 +105,33 @@ class Operator:
     numbers: bool
     #: Whether it is evaluated while importing if all its inputs are known.
     folds: bool
+    #: Makes the tensors that it takes after its inputs, if it has weights among its attributes.
+    parts: Parts | None
 
     def knows(self, at: int) -> bool:
         """Returns whether it takes an input as a Python value."""
         return at in self.known or -1 in self.known
 
 
-#: Operators by name; all are of ONNX's own domain.
-OPERATORS: dict[str, Operator] = {}
+#: Domains of ONNX's own operators.
+OWN = ("", "ai.onnx")
+
+#: Domain of ONNX's operators of classical models.
+CLASSICAL = "ai.onnx.ml"
+
+#: Operators by domain and name.
+OPERATORS: dict[tuple[str, str], Operator] = {}
+
+
+def operator_of(domain: str, name: str) -> Operator | None:
+    """Returns the operator of a domain with a name, or ``None`` if it is not imported."""
+    return OPERATORS.get(("" if domain in OWN else domain, name))
 
 
 def implements(
     *names: str,
+    domain: str = "",
+    parts: Parts | None = None,
     known: tuple[int, ...] = (),
     prefers: tuple[int, ...] = (),
     numbers: bool = False,
@@ -105,8 +141,8 @@ def implements(
 
     def enter(function: Function) -> Function:
         for name in names:
-            OPERATORS[name] = Operator(
-                function, frozenset(known), frozenset(prefers), numbers, folds
+            OPERATORS[domain, name] = Operator(
+                function, frozenset(known), frozenset(prefers), numbers, folds, parts
             )
         return function
 

@@ -27,7 +27,10 @@ def check(node: Node) -> None:
     """
     from onnx import defs
 
-    schema = defs.get_schema(node.operator, node.opset, "")
+    if not defs.has(node.operator, node.domain):
+        # ONNX has no schema of other libraries' operators.
+        return
+    schema = defs.get_schema(node.operator, node.opset, node.domain)
     allowed = {each.type_param_str: set(each.allowed_type_strs) for each in schema.type_constraints}
     bound: dict[str, torch.dtype] = {}
     for at, dtype in enumerate(node.kinds):

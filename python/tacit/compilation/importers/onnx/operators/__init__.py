@@ -3,11 +3,14 @@
 from tacit.compilation.importers.onnx.operators import (
     activation,
     attention,
+    classifiers,
     convolution,
     creation,
     elementwise,
+    features,
     linear,
     losses,
+    microsoft,
     normalisation,
     pooling,
     quantised,
@@ -17,16 +20,21 @@ from tacit.compilation.importers.onnx.operators import (
     selection,
     shapes,
     signals,
+    support_vectors,
+    trees,
 )
 
 __all__ = [
     "activation",
     "attention",
+    "classifiers",
     "convolution",
     "creation",
     "elementwise",
+    "features",
     "linear",
     "losses",
+    "microsoft",
     "normalisation",
     "pooling",
     "quantised",
@@ -36,4 +44,6 @@ __all__ = [
     "selection",
     "shapes",
     "signals",
+    "support_vectors",
+    "trees",
 ]
