@@ -138,6 +138,7 @@ fn frames() -> Vec<Vec<u8>> {
             parameters: 4,
             name: name.into(),
             piggyback,
+            signature: None,
             payload,
         })
     };

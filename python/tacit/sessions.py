@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from threading import Lock, Timer, get_ident
 from typing import Any, NoReturn, Protocol
 from weakref import ref
@@ -201,6 +202,16 @@ class Session:
     def threat_model(self) -> str:
         """One sentence that says what is protected against whom."""
         return self.core.threat_model
+
+    @property
+    def attestation(self) -> dict[str, Any] | None:
+        """What attestation has done so far; None if the members have not attested.
+
+        ``kind`` of the evidence; ``verified``, the number of members whose evidence this party
+        accepted; ``signatures`` that it made; and ``seconds`` that all this took."""
+        found = self.core.attestation()
+        names = ("kind", "verified", "signatures", "seconds")
+        return None if found is None else dict(zip(names, found, strict=True))
 
     @property
     def demand(self) -> str | None:
@@ -398,6 +409,7 @@ def connect(
     threads: int | None = None,
     record: bool = False,
     checked: bool | None = None,
+    program: bytes | None = None,
 ) -> Iterator[Session]:
     """Connects to the other parties as ``party`` and runs the ``with`` block in that session.
 
@@ -412,21 +424,41 @@ def connect(
         record: whether ``Session.demand`` records the correlations that the program requests.
         checked: whether the whole session runs in checked mode, as inside :func:`checked`;
             overrides the file.
+        program: content of the program whose digest this party attests, if the file has a table
+            ``[attestation]``; by default the file that Python runs.
 
     Raises:
-        SetupError: the file, an address or a certificate is wrong.
+        SetupError: the file, an address or a certificate is wrong; or the program is not one that
+            the table ``[attestation]`` names.
         PeerError: a party did not connect within the timeout, or failed later.
     """
     if threads is not None:
         torch.set_num_threads(threads)
     core = _core.Session.connect(
-        str(config), party, protocol, timeout, threads, source, record, checked
+        str(config),
+        party,
+        protocol,
+        timeout,
+        threads,
+        source,
+        record,
+        checked,
+        _main_file() if program is None else program,
     )
     with running(core, PATIENCE) as current:
         if current.numerics.is_checked:
             check_available(current)
             current.core.note(CHECKED_MODE)
         yield current
+
+
+def _main_file() -> bytes:
+    """Returns the content of the file that Python runs, or nothing if it runs none."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    try:
+        return Path(path).read_bytes() if path else b""
+    except OSError:
+        return b""
 
 
 def verify() -> None:

@@ -52,11 +52,10 @@ fn announce(channel: &mut Channel, payload: &[u8]) -> Result<()> {
     let mut words = vec![payload.len() as u64];
     words.extend(net::bytes::to_words(payload));
     let me = channel.party();
-    for to in (0..channel.parties()).filter(|to| *to != me) {
-        channel.send(to, words[..1].to_vec())?;
-        if words.len() > 1 {
-            channel.send(to, words[1..].to_vec())?;
-        }
+    let others = (0..channel.parties()).filter(|to| *to != me);
+    channel.send_equal(others.clone(), &words[..1])?;
+    if words.len() > 1 {
+        channel.send_equal(others, &words[1..])?;
     }
     Ok(())
 }

@@ -61,9 +61,8 @@ impl Plain {
             return self.channel.receive(owner, n);
         }
         let values = values.expect("the owner passes values");
-        for to in (0..self.channel.parties()).filter(|to| *to != owner) {
-            self.channel.send(to, values.to_vec())?;
-        }
+        let others = (0..self.channel.parties()).filter(|to| *to != owner);
+        self.channel.send_equal(others, values)?;
         Ok(values.to_vec())
     }
 }

@@ -151,9 +151,7 @@ pub fn in_common(
     let others = move |parties: usize| (0..parties).filter(move |party| *party != me);
     let parties = channel.parties();
     channel.begin("count submissions");
-    for peer in others(parties) {
-        channel.send(peer, vec![mine.len() as u64])?;
-    }
+    channel.send_equal(others(parties), &[mine.len() as u64])?;
     let mut counts = Vec::new();
     for peer in others(parties) {
         let count = channel.receive(peer, 1)?[0];
@@ -170,8 +168,8 @@ pub fn in_common(
             std::iter::once(number).chain(net::bytes::to_words(digest))
         })
         .collect();
-    for peer in others(parties).filter(|_| !listed.is_empty()) {
-        channel.send(peer, listed.clone())?;
+    if !listed.is_empty() {
+        channel.send_equal(others(parties), &listed)?;
     }
     let mut common = mine.clone();
     for (peer, count) in others(parties).zip(counts) {

@@ -183,8 +183,33 @@ pub enum PeerFault {
         /// The cause of the last break.
         fault: Box<SetupFault>,
     },
+    /// The party's evidence of which program it runs is missing or refused.
+    Unattested {
+        /// Why.
+        reason: String,
+    },
+    /// A message that came in the party's name is not its next message.
+    Signature(SignatureFault),
     /// Free text, from the party or from the layer above that noticed the fault.
     Said(String),
+}
+
+/// Why a message is not the next message of an attested party.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SignatureFault {
+    /// It has no signature.
+    Missing,
+    /// It has a signature, although the parties have not attested.
+    Unexpected,
+    /// Its signature is for other receivers.
+    ForOthers,
+    /// The signature does not hold: the message was changed, or made by somebody else, for another
+    /// session, or for another channel.
+    Wrong,
+    /// It came before, or comes too late.
+    Again,
+    /// A message before it is missing.
+    Gap,
 }
 
 /// Why bytes are not a frame.

@@ -1,11 +1,11 @@
-//! The wire format. Every frame is a header of 32 bytes, the step's name, a piggyback, and words,
-//! all little endian:
+//! The wire format. Every frame is a header of 32 bytes, the step's name, a piggyback, in attested
+//! sessions a signature, and words, all little endian:
 //!
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..2 | magic `tc` |
-//! | 2 | version, 7 |
-//! | 3 | kind |
+//! | 2 | version, 8 |
+//! | 3 | kind; 128 more if the frame is signed |
 //! | 4..6 | channel |
 //! | 6 | length of the name, at most 96 |
 //! | 7 | length of the piggyback, at most 64; only data has one |
@@ -13,6 +13,9 @@
 //! | 12..16 | depth: the sender's Lamport clock, for counting rounds |
 //! | 16..24 | sequence number of the step |
 //! | 24..32 | running hash of all steps and their parameters, up to this one |
+//!
+//! A signature consists of 88 bytes: the receivers, a bit for each; the number of the message on its
+//! channel; its number among those to the same receivers; and 64 bytes of Ed25519.
 //!
 //! Input is hostile until checked. The decoder checks the header before it allocates, and the
 //! memory of a payload grows only as its bytes arrive.
@@ -45,7 +48,13 @@ pub(crate) const EITHER: u64 = u64::MAX;
 pub(crate) const LONGEST_REASON: usize = 1024;
 
 const MAGIC: [u8; 2] = *b"tc";
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
+
+/// Length of a signature on the wire, in bytes.
+const SIGNATURE: usize = 88;
+
+/// Bit of the kind's byte that says that the frame is signed.
+const SIGNED: u8 = 0x80;
 
 /// Purpose of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +90,19 @@ pub enum Kind {
     ForwardedAbort,
 }
 
+/// Signature of a message, for all parties that receive the same one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// Members that the message is for: a bit for each.
+    pub receivers: u64,
+    /// Number of the message among all that its sender signed on the channel.
+    pub number: u64,
+    /// Number of the message among those to the same receivers.
+    pub place: u64,
+    /// The Ed25519 signature.
+    pub bytes: [u8; 64],
+}
+
 /// One message between two parties.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
@@ -98,6 +120,8 @@ pub struct Frame {
     pub name: Arc<str>,
     /// Data that the parties compare in private, at most [`LONGEST_PIGGYBACK`] bytes.
     pub piggyback: Vec<u8>,
+    /// Signature of the sender, in attested sessions; only data and the end of a program have one.
+    pub signature: Option<Box<Signature>>,
     /// Payload, at most [`MOST_WORDS`] words.
     pub payload: Vec<u64>,
 }
@@ -115,6 +139,7 @@ struct Header {
     channel: u16,
     name: usize,
     piggyback: usize,
+    is_signed: bool,
     words: usize,
     depth: u32,
     sequence: u64,
@@ -125,13 +150,28 @@ impl Frame {
     /// Returns the length on the wire in bytes.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
-        HEADER + self.name.len() + self.piggyback.len() + 8 * self.payload.len()
+        let signature = self.signature.as_ref().map_or(0, |_| SIGNATURE);
+        HEADER + self.name.len() + self.piggyback.len() + signature + 8 * self.payload.len()
     }
 
-    /// Encodes the header, name and piggyback.
+    /// Encodes the header, name, piggyback and signature.
     #[must_use]
     pub fn head(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER + self.name.len() + self.piggyback.len());
+        let mut bytes = self.unsigned_head();
+        if let Some(signature) = &self.signature {
+            bytes[3] |= SIGNED;
+            for number in [signature.receivers, signature.number, signature.place] {
+                bytes.extend(number.to_le_bytes());
+            }
+            bytes.extend(signature.bytes);
+        }
+        bytes
+    }
+
+    /// Encodes the header, name and piggyback, which a signature covers.
+    pub(crate) fn unsigned_head(&self) -> Vec<u8> {
+        let length = HEADER + self.name.len() + self.piggyback.len() + SIGNATURE;
+        let mut bytes = Vec::with_capacity(length);
         bytes.extend(MAGIC);
         bytes.extend([VERSION, self.kind as u8]);
         bytes.extend(self.channel.to_le_bytes());
@@ -154,11 +194,13 @@ impl Frame {
     }
 }
 
+const LONGEST_HEAD: usize = HEADER + LONGEST_NAME + LONGEST_PIGGYBACK + SIGNATURE;
+
 /// Reads frames from a stream. If a read of the stream gives up for a while, the next call
 /// continues within the frame.
 pub struct Decoder {
-    /// Header, name and piggyback.
-    head: [u8; HEADER + LONGEST_NAME + LONGEST_PIGGYBACK],
+    /// Header, name, piggyback and signature.
+    head: [u8; LONGEST_HEAD],
     /// Bytes of the head that have come.
     begun: usize,
     header: Option<Header>,
@@ -180,7 +222,7 @@ impl Decoder {
     /// Makes a decoder that takes memory for payloads from `pool` if the pool has some.
     pub(crate) fn new(pool: Arc<BufferPool>) -> Self {
         Self {
-            head: [0; HEADER + LONGEST_NAME + LONGEST_PIGGYBACK],
+            head: [0; LONGEST_HEAD],
             begun: 0,
             header: None,
             payload: Vec::new(),
@@ -225,7 +267,8 @@ impl Decoder {
             }
         };
         let name_end = HEADER + header.name;
-        let head_end = name_end + header.piggyback;
+        let signature_at = name_end + header.piggyback;
+        let head_end = signature_at + if header.is_signed { SIGNATURE } else { 0 };
         fill(from, &mut self.head[..head_end], &mut self.begun)?;
         // The name is checked before the payload is waited for.
         let name = name(&self.head[HEADER..name_end])?;
@@ -237,7 +280,10 @@ impl Decoder {
             sequence: header.sequence,
             parameters: header.parameters,
             name,
-            piggyback: self.head[name_end..head_end].to_vec(),
+            piggyback: self.head[name_end..signature_at].to_vec(),
+            signature: header
+                .is_signed
+                .then(|| Box::new(signature(&self.head[signature_at..head_end]))),
             payload: std::mem::take(&mut self.payload),
         };
         self.received = self.received();
@@ -259,6 +305,17 @@ impl Decoder {
             fill(from, bytes, &mut self.filled)?;
         }
         Ok(())
+    }
+}
+
+/// Reads a signature.
+fn signature(bytes: &[u8]) -> Signature {
+    let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    Signature {
+        receivers: number(0),
+        number: number(8),
+        place: number(16),
+        bytes: std::array::from_fn(|byte| bytes[24 + byte]),
     }
 }
 
@@ -312,7 +369,8 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
             ours: VERSION,
         });
     }
-    let kind = match bytes[3] {
+    let is_signed = bytes[3] & SIGNED != 0;
+    let kind = match bytes[3] & !SIGNED {
         0 => Kind::Data,
         1 => Kind::Waiting,
         2 => Kind::Abort,
@@ -326,6 +384,9 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
     };
     let piggyback = usize::from(bytes[7]);
     if piggyback > LONGEST_PIGGYBACK || (piggyback > 0 && kind != Kind::Data) {
+        return Err(FrameError::Header);
+    }
+    if is_signed && !matches!(kind, Kind::Data | Kind::End) {
         return Err(FrameError::Header);
     }
     let name = usize::from(bytes[6]);
@@ -351,6 +412,7 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         channel: half(4),
         name,
         piggyback,
+        is_signed,
         words,
         depth: word(12),
         sequence: long(16),

@@ -8,6 +8,7 @@
 //! | [`tcp`] | links between processes: TCP with TLS 1.3 and mutual, pinned certificates |
 //! | [`certificates`], [`config`] | making certificates, reading `parties.toml` |
 //! | [`intake`] | how clients outside of the mesh submit vectors to three servers |
+//! | [`attested`] | exchanging evidence; after it, all messages are signed |
 //! | [`frame`] | the wire format and its decoder |
 //! | [`Error`], [`Words`] | errors as data, and the words that error texts use for the members |
 //!
@@ -20,6 +21,7 @@
 //! of it, and every later call returns it again.
 
 mod agreement;
+pub mod attested;
 mod buffer_pool;
 pub mod bytes;
 pub mod certificates;
@@ -38,6 +40,7 @@ mod network;
 mod parameters;
 mod process;
 mod roster;
+mod signing;
 mod step_log;
 pub mod tcp;
 mod wording;
@@ -47,7 +50,7 @@ pub use agreement::{Agreement, Disagreement, LONGEST_PIGGYBACK};
 pub use channel::{Channel, Patience, Suspended, Tap, Watch};
 pub use error::{
     CertificateFault, DEALER, Difference, Error, Fault, Name, PeerFault, Place, Result, SetupFault,
-    cause, no_thread,
+    SignatureFault, cause, no_thread,
 };
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};

@@ -2,7 +2,7 @@
 
 use crate::error::{
     CertificateFault, DEALER, Difference, Error, Fault, FrameError, Name, PeerFault, Place,
-    SetupFault,
+    SetupFault, SignatureFault,
 };
 use crate::kinds::{KINDS, date};
 use std::fmt::{self, Display};
@@ -300,7 +300,29 @@ impl PeerFault {
                 address,
                 fault,
             } => format!("server {server} at {address}: {}", fault.text(voice)),
+            Self::Unattested { reason } => format!("it has not attested: {reason}"),
+            Self::Signature(fault) => format!(
+                "a message in its name was refused: {}; its host or the network changes what it \
+                 sends",
+                fault.text()
+            ),
             Self::Said(reason) => reason.clone(),
+        }
+    }
+}
+
+impl SignatureFault {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Missing => "it is not signed",
+            Self::Unexpected => "it is signed, although the members have not attested",
+            Self::ForOthers => "it was signed for others",
+            Self::Wrong => {
+                "its signature does not hold: it was changed, or made by somebody else, for \
+                 another session or for another channel"
+            }
+            Self::Again => "it was sent again or out of order",
+            Self::Gap => "a message before it is missing",
         }
     }
 }

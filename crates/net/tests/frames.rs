@@ -1,7 +1,7 @@
 //! Tests of the decoder of frames, on valid input and on everything else.
 
 use net::LONGEST_PIGGYBACK;
-use net::frame::{Decoder, Frame, HEADER, Kind, LONGEST_NAME, MOST_WORDS};
+use net::frame::{Decoder, Frame, HEADER, Kind, LONGEST_NAME, MOST_WORDS, Signature};
 use proptest::prelude::*;
 use std::io::{self, Cursor, Read};
 
@@ -36,6 +36,7 @@ fn frames() -> impl Strategy<Value = Frame> {
     )
         .prop_map(
             |(kind, channel, depth, [sequence, parameters], name, piggyback, payload)| Frame {
+                signature: signed(kind, sequence),
                 kind,
                 channel,
                 depth,
@@ -50,6 +51,19 @@ fn frames() -> impl Strategy<Value = Frame> {
                 payload,
             },
         )
+}
+
+/// Returns a signature for each second frame that may have one.
+fn signed(kind: Kind, sequence: u64) -> Option<Box<Signature>> {
+    let may = matches!(kind, Kind::Data | Kind::End);
+    (may && sequence % 2 == 0).then(|| {
+        Box::new(Signature {
+            receivers: sequence,
+            number: !sequence,
+            place: 1,
+            bytes: std::array::from_fn(|at| at as u8),
+        })
+    })
 }
 
 /// A reader that returns one byte at a time, as a slow peer does.
@@ -151,6 +165,7 @@ fn header(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
         parameters: 7,
         name: "a step".into(),
         piggyback: vec![],
+        signature: None,
         payload: vec![],
     };
     let mut bytes = frame.head();

@@ -2,6 +2,7 @@
 
 use crate::errors::{PARTIES, members, misuse, raise};
 use crate::session::Session;
+use ::session::attestation::Attestation;
 use ::session::configured::{self, Choices};
 use ::session::local::{self, Local};
 use ::session::options::seconds;
@@ -94,7 +95,7 @@ impl Session {
 
     /// Opens one party of the session that a configuration file describes.
     #[staticmethod]
-    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false, checked=None))]
+    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false, checked=None, program=None))]
     #[expect(clippy::too_many_arguments, reason = "what the file may leave open")]
     fn connect(
         py: Python<'_>,
@@ -106,6 +107,7 @@ impl Session {
         source: Option<String>,
         record: bool,
         checked: Option<bool>,
+        program: Option<Vec<u8>>,
     ) -> PyResult<Self> {
         use_threads(threads).map_err(raise)?;
         let open = || {
@@ -116,6 +118,7 @@ impl Session {
                 record,
                 checked,
                 words: Some(&PARTIES),
+                program,
             };
             configured::connect(Path::new(config_path), party, &choices)
         };
@@ -125,8 +128,10 @@ impl Session {
     /// Opens one party of a session between processes of this machine, from the data that their
     /// parent hands out. With `servers`, errors call the parties servers of a federation. With a
     /// network, a round trip in seconds and bytes a second, this party's links are as slow as that.
+    /// With an attestation (a kind, the digest of the program that is accepted, and that of this
+    /// party's program), all members attest.
     #[staticmethod]
-    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false, network=None))]
+    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false, network=None, attestation=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "what a party knows of the others"
@@ -144,6 +149,7 @@ impl Session {
         source: Option<String>,
         servers: bool,
         network: Option<(f64, f64)>,
+        attestation: Option<(String, [u8; 32], [u8; 32])>,
     ) -> PyResult<Self> {
         let (words, raise) = members(servers);
         use_threads(threads).map_err(raise)?;
@@ -155,7 +161,10 @@ impl Session {
         };
         let open = || {
             let options = Options::new(protocol, source, seconds(timeout)?)?;
-            local.connect(&options.in_words(words).over(imitated(network)?))
+            let options = options.in_words(words).over(imitated(network)?);
+            let of =
+                |(kind, accepted, own): (String, _, _)| Attestation::of_trial(&kind, accepted, own);
+            local.connect(&options.attested(attestation.map(of).transpose()?)?)
         };
         py.detach(open).map(Self::new).map_err(raise)
     }
@@ -195,7 +204,7 @@ pub fn deal_connected(
 
 /// Deals correlations to processes of this machine until they have finished.
 #[pyfunction]
-#[pyo3(signature = (listener, addresses, certificates, key, timeout, threads=None, network=None))]
+#[pyo3(signature = (listener, addresses, certificates, key, timeout, threads=None, network=None, attestation=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "what a dealer knows of the parties"
@@ -209,6 +218,7 @@ pub fn deal_local(
     timeout: f64,
     threads: Option<usize>,
     network: Option<(f64, f64)>,
+    attestation: Option<(String, [u8; 32])>,
 ) -> PyResult<()> {
     use_threads(threads).map_err(raise)?;
     let local = Local {
@@ -219,6 +229,8 @@ pub fn deal_local(
     };
     let serve = || {
         let options = Options::of_dealer(seconds(timeout)?)?.in_words(&PARTIES);
+        let of = |(kind, accepted): (String, _)| Attestation::of_trial_dealer(&kind, accepted);
+        let options = options.attested(attestation.map(of).transpose()?)?;
         local.serve(&options.over(imitated(network)?))
     };
     py.detach(serve).map_err(raise)

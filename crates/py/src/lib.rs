@@ -12,6 +12,7 @@
 //! | `digest` | hashes of files |
 //! | `errors` | exceptions by blame |
 
+mod attestation;
 mod beginning;
 mod benchmark_programs;
 mod buffer;
@@ -84,5 +85,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(local::greatest_magnitude, module)?)?;
     module.add_function(wrap_pyfunction!(local::backend, module)?)?;
     module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;
+    module.add_function(wrap_pyfunction!(attestation::program_digest, module)?)?;
+    module.add_function(wrap_pyfunction!(attestation::attestation_model, module)?)?;
+    module.add_function(wrap_pyfunction!(attestation::make_evidence, module)?)?;
+    module.add_function(wrap_pyfunction!(attestation::judge_evidence, module)?)?;
     Ok(())
 }

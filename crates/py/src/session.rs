@@ -2,6 +2,7 @@
 
 use crate::buffer::Bytes;
 use crate::errors::{raise, raise_in};
+use ::session::Attested;
 use ::session::Stream;
 use net::Reading;
 use pyo3::prelude::*;
@@ -197,6 +198,24 @@ impl Session {
             .detach(|| self.inner.verification())
             .map_err(|error| self.raise(error))?;
         Ok(taken.map(|taken| (taken.time.as_secs_f64(), taken.bytes_sent, taken.rounds)))
+    }
+
+    /// Kind of evidence, number of members whose evidence was accepted, signatures made here, and
+    /// seconds spent on both; `None` if the members have not attested.
+    fn attestation(&self) -> PyResult<Option<(&'static str, usize, u64, f64)>> {
+        let found = self
+            .inner
+            .attestation()
+            .map_err(|error| self.raise(error))?;
+        Ok(found.map(|found| {
+            let Attested {
+                kind,
+                verified,
+                signatures,
+                took,
+            } = found;
+            (kind, verified, signatures, took.as_secs_f64())
+        }))
     }
 
     /// Begins to determine a program's demand of its source of correlations, without its numbers

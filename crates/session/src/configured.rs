@@ -1,5 +1,6 @@
 //! Members of a `parties.toml`: parties, the dealer, and those that make files of correlations.
 
+use crate::attestation::Attestation;
 use crate::options::{protocol_of, settings};
 use crate::{Options, Session, Transport, Words, deal, local};
 use mpc::correlations::Demand;
@@ -29,6 +30,8 @@ pub struct Choices {
     pub checked: Option<bool>,
     /// Words of texts for the members and for advice.
     pub words: Option<&'static Words>,
+    /// Content of the program, whose digest is attested if the file asks for it.
+    pub program: Option<Vec<u8>>,
 }
 
 /// Correlations to make.
@@ -54,7 +57,8 @@ impl Choices {
         let timeout = self.timeout.unwrap_or(config.timeout);
         let mut options = Options::new(protocol, source, timeout)?;
         options.settings.record = self.record;
-        Ok(options.in_words(self.words.unwrap_or(&Words::PARTIES)))
+        let options = options.in_words(self.words.unwrap_or(&Words::PARTIES));
+        options.attested(Attestation::of_party(config, self.program.as_deref())?)
     }
 }
 
@@ -91,6 +95,7 @@ pub fn serve(path: &Path, timeout: Option<Duration>, words: &'static Words) -> R
     let ready = telling(path, None, || {
         let config = Config::read(path)?;
         let options = Options::of_dealer(timeout.unwrap_or(config.timeout))?;
+        let options = options.attested(Attestation::of_dealer(&config)?)?;
         Ready::new(&config, None, options.in_words(words))
     })?;
     deal(&ready.meet()?.0)
@@ -153,6 +158,12 @@ pub fn make(
 ) -> Result<()> {
     let (ready, place) = telling(path, Some(party), || {
         let config = Config::read(path)?;
+        if config.attestation().is_some() {
+            return Err(Error::misuse(
+                "attested parties take no correlations from files, so none are made: remove \
+                 [attestation] from the file, or run the session without a file",
+            ));
+        }
         let options = makers(&config, source)?.in_words(words);
         let place = Place {
             path: work.out.clone(),
@@ -240,6 +251,7 @@ impl Ready {
     /// Links with the others; returns the mesh and the session's options.
     fn meet(self) -> Result<(Mesh, Options)> {
         let parameters = self.options.parameters()?;
+        let certificates = self.identity.certificates.clone();
         let mesh = tcp::connect(
             self.listener,
             self.member,
@@ -249,6 +261,7 @@ impl Ready {
             self.options.timeout,
             &parameters,
         )?;
+        self.options.attest(&mesh, &certificates)?;
         Ok((mesh, self.options))
     }
 }

@@ -1,6 +1,7 @@
 //! Examination whether the session of a `parties.toml` is possible: one check after another, each
 //! with a remedy.
 
+use crate::attestation::{Attestation, Verdict};
 use crate::options::protocol_of;
 use crate::{Error, Fault, Options, Result, Voice, Words};
 use net::config::Config;
@@ -161,11 +162,31 @@ impl Report {
         let config = self.value("configuration", Config::read(path))?;
         let options = Options::new(protocol_of(&config), config.source.clone(), config.timeout);
         let options = self.value("protocol", options)?;
+        let options = self.attestation(&config, options)?;
         let model = options.settings.threat_model(config.parties());
         let model = self.value("protocol", model)?;
         let seconds = config.timeout.as_secs_f64();
         self.well("configuration", format!("{model}; timeout {seconds} s"));
         Some((config, options))
+    }
+
+    /// Checks the policy, and that this machine makes evidence that it accepts.
+    fn attestation(&mut self, config: &Config, options: Options) -> Option<Options> {
+        let attestation = Attestation::of_dealer(config);
+        let attestation = self.value("attestation", attestation)?;
+        if let Some(attestation) = &attestation {
+            let found = attestation.examine();
+            if let Some(verdict) = self.value("attestation", found) {
+                let Verdict {
+                    kind,
+                    measurement,
+                    tcb,
+                } = verdict;
+                let detail = format!("{kind}, firmware {tcb}, measurement {measurement}");
+                self.well("attestation", detail);
+            }
+        }
+        self.value("attestation", options.attested(attestation))
     }
 
     fn address(&mut self, check: &str, address: &str) {

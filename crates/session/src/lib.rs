@@ -6,6 +6,7 @@
 //! | [`Session`] | links and protocol of one party, and the checks that belong to both |
 //! | [`options`] | the options of a session; those that must be equal in all parties |
 //! | [`limits`] | range checks of operations' arguments |
+//! | [`attestation`] | what members attest, and how they judge each other |
 //! | [`configured`] | the members of a `parties.toml`: parties, the dealer, makers of files |
 //! | [`doctor`] | an examination whether a session is possible, before it is tried |
 //! | [`submissions`] | submissions of clients outside of the session, as operands |
@@ -13,6 +14,7 @@
 //!
 //! `examples/party.rs` is a complete program.
 
+pub mod attestation;
 pub mod configured;
 pub mod doctor;
 pub mod limits;
@@ -23,6 +25,7 @@ mod streams;
 pub mod submissions;
 
 pub use mpc::{Error, Result};
+pub use net::attested::Attestation as Attested;
 pub use net::{Fault, Network, Voice, Words};
 pub use options::{Options, network, use_threads};
 pub use session::{Session, Transport};

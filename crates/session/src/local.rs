@@ -41,7 +41,8 @@ impl Local {
         let dealer = usize::from(members.dealer);
         let parties = self.addresses.len().saturating_sub(dealer);
         options.settings.check(parties, false)?;
-        tcp::connect(
+        let certificates = self.identity.certificates.clone();
+        let mesh = tcp::connect(
             self.listener,
             self.member,
             &self.addresses,
@@ -49,7 +50,9 @@ impl Local {
             self.identity,
             options.timeout,
             &options.parameters()?,
-        )
+        )?;
+        options.attest(&mesh, &certificates)?;
+        Ok(mesh)
     }
 }
 
@@ -75,6 +78,12 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
         return Err(Error::misuse(format!(
             "a session has 2 to {MOST_PARTIES} parties, not {parties}"
         )));
+    }
+    if options.attestation.is_some() {
+        return Err(Error::misuse(
+            "parties that are threads of one process cannot attest: run them as processes \
+             (transport \"tcp\")",
+        ));
     }
     let settings = &options.settings;
     settings.check(parties, true)?;

@@ -1,8 +1,9 @@
 //! Options of a session.
 
-use mpc::{Error, Result, Settings};
+use crate::attestation::Attestation;
+use mpc::{Error, Needs, Result, Settings};
 use net::config::Config;
-use net::{Members, Network, Process, Words};
+use net::{Members, Mesh, Network, Process, Words};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub struct Options {
     pub words: &'static Words,
     /// Network that the links imitate, if any.
     pub network: Option<Network>,
+    /// Evidence that all members must give, if any.
+    pub attestation: Option<Attestation>,
 }
 
 impl Options {
@@ -47,6 +50,7 @@ impl Options {
             timeout,
             words: &Words::PARTIES,
             network: None,
+            attestation: None,
         })
     }
 
@@ -60,6 +64,31 @@ impl Options {
     #[must_use]
     pub fn over(self, network: Option<Network>) -> Self {
         Self { network, ..self }
+    }
+
+    /// Returns the options of a session whose members attest.
+    ///
+    /// # Errors
+    /// `Misuse` for correlations from files: a host can put an old file back, so that masks are
+    /// used twice, and no evidence shows it.
+    pub fn attested(self, attestation: Option<Attestation>) -> Result<Self> {
+        if attestation.is_some() && self.settings.needs(Needs::File)? {
+            return Err(Error::misuse(format!(
+                "attested parties take no correlations from files, which their hosts can put back \
+                 after use; choose another source: {}",
+                mpc::sources(|needs| needs != Needs::File)
+            )));
+        }
+        Ok(Self {
+            attestation,
+            ..self
+        })
+    }
+
+    /// Makes the members exchange evidence, if they attest.
+    pub(crate) fn attest(&self, mesh: &Mesh, certificates: &[String]) -> Result<()> {
+        let attestation = self.attestation.as_ref();
+        attestation.map_or(Ok(()), |attestation| mesh.attest(attestation, certificates))
     }
 
     /// Returns the kind of the session's members.
@@ -77,7 +106,11 @@ impl Options {
         let source = self.settings.source()?;
         let source = source.map_or(String::new(), |source| format!(", source {}", source.name));
         let release = env!("CARGO_PKG_VERSION");
-        Ok(format!("protocol {protocol}{source}, tacit {release}"))
+        let attestation = self.attestation.as_ref();
+        let attested = attestation.map_or(String::new(), |attestation| format!(", {attestation}"));
+        Ok(format!(
+            "protocol {protocol}{source}{attested}, tacit {release}"
+        ))
     }
 }
 

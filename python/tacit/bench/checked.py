@@ -53,6 +53,7 @@ def measure(name: str, setting: Setting, threads: int | None) -> tuple[dict[str,
         transport="tcp",
         timeout=TIMEOUT,
         threads=threads,
+        attestation=setting.attestation,
     )
     usual, checked = (_of_all([each[at] for each in told]) for at in (0, 1))
     return {

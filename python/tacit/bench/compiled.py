@@ -125,6 +125,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
                 transport="tcp",
                 timeout=TIMEOUT,
                 threads=threads,
+                attestation=setting.attestation,
             )
         seconds = [max(times) for times in zip(*(party["seconds"] for party in told), strict=True)]
         found[kind] = {

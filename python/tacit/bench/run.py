@@ -64,6 +64,8 @@ def serves(name: str, setting: Setting) -> bool:
     """Returns whether a case can be measured under a setting."""
     if name in CHECKED:
         return checked.serves(setting)
+    if name in FEDERATIONS and setting.attestation is not None:
+        return False
     return name not in FEDERATIONS or PROTOCOLS[setting.protocol].serves_federations
 
 
@@ -94,6 +96,8 @@ def measure(
     if network is not None and not slows(name):
         raise MisuseError(f"{name}: this case is measured on loopback only; leave out --network")
     if name in FEDERATIONS:
+        if setting.attestation is not None:
+            raise MisuseError(f"{name}: federations do not attest; leave out --attestation")
         if not serves(name, setting):
             raise MisuseError(f"{name}: {setting.protocol} sharing serves no federation")
         return federations.measure(name, setting, threads)
@@ -125,6 +129,7 @@ def measure(
         timeout=TIMEOUT_OF_TRANSFER if transfers_matrices(setting.source) else TIMEOUT,
         threads=threads,
         network=network or _case(name).network,
+        attestation=setting.attestation,
     )
     # The parties run in step. The clock of the slowest one counts, and how long that one waited.
     slowest = [max(times) for times in zip(*(result["times"] for result in results), strict=True)]
@@ -158,6 +163,8 @@ def measure(
     }
     if network or _case(name).network:
         entry["network"] = network or _case(name).network
+    if setting.attestation is not None:
+        entry["attestation"] = setting.attestation
     if name in PROGRAMS:
         entry["instructions"] = results[0]["instructions"]
     return entry, max(result["memory"] for result in results)

@@ -27,6 +27,7 @@ class Setting:
     protocol: str = DEFAULT
     parties: int = PROTOCOLS[DEFAULT].usual_parties
     source: str | None = None
+    attestation: str | None = None
 
     @staticmethod
     def of(protocol: str | None, parties: int | None, source: str | None) -> "Setting":
@@ -50,7 +51,8 @@ class Setting:
     def title(self) -> str:
         """Title of the setting in reports."""
         source = f", {SOURCES[self.source].title}" if self.source else ""
-        return f"{self.parties} parties, {self.protocol} sharing{source}"
+        attested = f", attested ({self.attestation})" if self.attestation else ""
+        return f"{self.parties} parties, {self.protocol} sharing{source}{attested}"
 
 
 #: Settings that ``tacit bench`` measures by default.

@@ -2,6 +2,7 @@
 ``run``."""
 
 from tacit.commands import (
+    attest,
     bench,
     certificates,
     check,
@@ -41,5 +42,6 @@ COMMANDS = (
     doctor,
     operators,
     certificates,
+    attest,
     completion,
 )

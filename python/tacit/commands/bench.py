@@ -2,10 +2,12 @@
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tacit.bench.settings import SETTINGS, SETTINGS_OF_PROGRAMS, Setting
 from tacit.commands.options import (
+    add_attestation,
     add_json,
     add_network,
     add_setting,
@@ -52,6 +54,7 @@ def add(commands: Any) -> None:
         "psi_loops_1000 is measured only if it is named",
     )
     add_network(parser)
+    add_attestation(parser)
     add_threads(parser, "threads of each party; cores / parties if not given")
     add_json(parser)
     parser.set_defaults(command=run)
@@ -68,6 +71,7 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.bench.run import chosen
     from tacit.bench.tables import rounds
 
+    settings = [replace(each, attestation=parsed.attestation) for each in settings]
     console = output()
     names = chosen(parsed.only.split(",") if parsed.only else [], parsed.riscv)
     entries: list[dict[str, Any]] = []

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from tacit.commands.options import (
+    add_attestation,
     add_json,
     add_network,
     add_setting,
@@ -21,6 +22,7 @@ def add(commands: Any) -> None:
     )
     add_setting(parser)
     add_network(parser)
+    add_attestation(parser)
     add_json(parser)
     parser.add_argument(
         "--samples", type=positive, metavar="N", help="classify only the first N held-out images"
@@ -42,6 +44,7 @@ def run(parsed: argparse.Namespace) -> None:
         parties=setting.parties,
         source=setting.source,
         network=parsed.network,
+        attestation=setting.attestation,
     )
     report(console, outcome, threat_model)
     write_json(parsed.json, outcome.as_json())

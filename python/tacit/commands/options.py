@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, descri
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: The kind of evidence that needs no hardware, and proves nothing.
+SIMULATED = "simulated"
 
 #: Width of a line in a file or a pipe, which have none: more than any line has.
 WIDEST = 100_000
@@ -49,6 +53,17 @@ def add_setting(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_attestation(command: argparse.ArgumentParser) -> None:
+    """Adds the option for evidence of the program that each party runs."""
+    command.add_argument(
+        "--attestation",
+        choices=[SIMULATED],
+        help="let all parties show each other evidence of the program that they run before anything "
+        "is shared, and sign all messages. Simulated evidence proves nothing: it is for trials. "
+        "Parties on their own machines have [attestation] in parties.toml",
+    )
+
+
 def add_network(command: argparse.ArgumentParser) -> None:
     """Adds the option for the network that the links of this machine imitate."""
     command.add_argument(
@@ -73,6 +88,7 @@ def chosen_setting(parsed: argparse.Namespace) -> Setting:
     """Returns the setting that the options of :func:`add_setting` choose; raises for an impossible
     one, before anything is started."""
     setting = Setting.of(parsed.protocol, parsed.parties, parsed.source)
+    setting = replace(setting, attestation=getattr(parsed, "attestation", None))
     _core.threat_model(setting.protocol, setting.parties, setting.source)
     return setting
 
@@ -197,7 +213,10 @@ def output() -> "Console":
 def print_threat_model(console: "Console", setting: Setting) -> None:
     """Prints the threat model of the sessions that the demo and the benchmarks start."""
     threat_model = _core.threat_model(setting.protocol, setting.parties, setting.source)
-    console.print(f"Threat model: {threat_model}; links: TLS 1.3, mutual certificates.")
+    attested = ""
+    if setting.attestation is not None:
+        attested = f"; {_core.attestation_model(setting.attestation)}"
+    console.print(f"Threat model: {threat_model}; links: TLS 1.3, mutual certificates{attested}.")
 
 
 def check_writable(*paths: Path | None) -> None:

@@ -76,6 +76,7 @@ def _run_python(parsed: argparse.Namespace, report: Report) -> None:
         threads=parsed.threads,
         record=is_recorded,
         checked=parsed.checked or None,
+        program=Path(parsed.program).read_bytes(),
     ) as session:
         report.opened(session)
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)

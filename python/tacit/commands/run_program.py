@@ -129,7 +129,8 @@ def take_part(
         print(f"tacit: {error}; telling the other parties ...", file=sys.stderr)
         _core.refuse(config, party, WRONG, while_starting)
         sys.exit(1)
-    with tacit.connect(config, party, threads=threads, checked=checked) as session:
+    content = program.read_bytes()
+    with tacit.connect(config, party, threads=threads, checked=checked, program=content) as session:
         report.opened(session)
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         result = _carried_out(session, part)

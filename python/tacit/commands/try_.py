@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.options import (
+    add_attestation,
     add_checked,
     add_json,
     add_network,
@@ -45,6 +46,7 @@ def add(commands: Any) -> None:
     add_json(parser)
     add_setting(parser)
     add_network(parser)
+    add_attestation(parser)
     parser.set_defaults(command=run)
 
 
@@ -72,6 +74,7 @@ def run(parsed: argparse.Namespace) -> None:
         protocol=setting.protocol,
         source=setting.source,
         network=parsed.network,
+        attestation=setting.attestation,
         streams=parsed.streams,
         checked=parsed.checked,
     )

@@ -99,11 +99,13 @@ def tried(
     streams: int = 1,
     checked: bool = False,
     network: str | None = None,
+    attestation: str | None = None,
 ) -> Trial:
     """Runs the program and the model before compilation.
 
     A batch of several examples runs over ``streams`` streams. ``checked`` runs both in checked
-    mode. Links imitate ``network``, as in ``tacit.launch``.
+    mode. Links imitate ``network``, and the parties attest by ``attestation``, as in
+    ``tacit.launch``.
 
     Raises:
         MisuseError: inputs or weights do not fit the program.
@@ -118,6 +120,7 @@ def tried(
         "transport": transport,
         "checked": checked,
         "network": network,
+        "attestation": attestation,
     }
     examples = [_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)]
     plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]

@@ -17,6 +17,12 @@ def report(console: Console, outcome: Outcome, threat_model: str) -> None:
     console.print(_summary(outcome))
     for line in verification_lines(outcome.verified):
         console.print(line)
+    if (attested := outcome.attestation) is not None:
+        console.print(
+            f"Attestation ({attested['kind']}): each party accepted the evidence of "
+            f"{min(attested['verified'])} others; {attested['signatures']} messages were signed; "
+            f"{attested['seconds']:.2f} s."
+        )
     console.print(f"Threat model: {threat_model}.")
     console.print(
         "Party 0 owned the model, party 1 the images; party 1 alone learned the predictions."

@@ -55,6 +55,10 @@ class Outcome:
     layers: list[dict[str, Any]]
     #: The entry on verification, if the protocol verifies.
     verified: dict[str, Any]
+    #: What attestation did, if the parties attested: ``kind``, ``verified`` (by party, the number
+    #: of members whose evidence it accepted), ``signatures`` of all parties, and ``seconds`` of
+    #: the party that spent most.
+    attestation: dict[str, Any] | None
 
     def as_json(self) -> dict[str, Any]:
         """Returns all fields by name."""
@@ -100,6 +104,7 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
         "layers": {label: asdict(reading) for label, reading in session.meter.items()},
         "source": session.core.source,
         "threat_model": session.threat_model,
+        "attestation": session.attestation,
     }
 
 
@@ -121,6 +126,7 @@ def demonstrate(
     parties: int = 3,
     source: str | None = None,
     network: str | None = None,
+    attestation: str | None = None,
 ) -> tuple[Outcome, str]:
     """Trains, starts the processes, and compares with the clear; returns the findings and the
     threat model.
@@ -150,6 +156,7 @@ def demonstrate(
             source=source,
             transport="tcp",
             network=network,
+            attestation=attestation,
             timeout=TIMEOUT_OF_CORRELATIONS if consumes(protocol) else TIMEOUT,
         )
     secret = results[DATA_OWNER]["logits"]
@@ -173,8 +180,21 @@ def demonstrate(
         rounds=max(result["rounds"] for result in results),
         layers=_layers(model, results),
         verified=verification_of([result["verification"] for result in results]),
+        attestation=_attested([result["attestation"] for result in results]),
     )
     return outcome, results[DATA_OWNER]["threat_model"]
+
+
+def _attested(by_party: list[dict[str, Any] | None]) -> dict[str, Any] | None:
+    found = [each for each in by_party if each is not None]
+    if len(found) < len(by_party):
+        return None
+    return {
+        "kind": found[0]["kind"],
+        "verified": [each["verified"] for each in found],
+        "signatures": sum(each["signatures"] for each in found),
+        "seconds": max(each["seconds"] for each in found),
+    }
 
 
 def _layers(model: DigitNet, results: list[dict[str, Any]]) -> list[dict[str, Any]]:

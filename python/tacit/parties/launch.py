@@ -55,6 +55,7 @@ def launch(
     report: str | Path | None = None,
     network: str | None = None,
     checked: bool = False,
+    attestation: str | None = None,
 ) -> list[Any]:
     """Runs ``fn(*args)`` once in every party on this machine, and returns all results.
 
@@ -89,13 +90,16 @@ def launch(
             that each party can send. A message arrives as a whole. By default, links are as fast as
             this machine.
         checked: whether to compute everything in checked mode, as in :func:`tacit.checked`.
+        attestation: "simulated" makes all parties, and a dealer, show each other evidence of the
+            program that they run before anything is shared, and sign all messages. Simulated
+            evidence proves nothing: it is for trials. It needs transport "tcp".
 
     Returns:
         The result of ``fn`` in each party, in the order of party numbers.
 
     Raises:
-        MisuseError: the protocol does not support that number of parties, or that source; or there
-            is no such network.
+        MisuseError: the protocol does not support that number of parties, or that source; there is
+            no such network or attestation; or parties that are threads are to attest.
         Exception: the first exception of any party, which ends all parties. Its message names the
             party.
     """
@@ -105,6 +109,11 @@ def launch(
         fn, args = recorded, (fn, *args)
     between = imitated(network)
     _log.info("launching %d parties: %s sharing, transport %s", parties, protocol, transport)
+    if attestation is not None and transport == "memory":
+        raise MisuseError(
+            'parties that are threads of one process cannot attest: give transport="tcp", which '
+            "runs them as processes"
+        )
     if transport == "memory":
         cores = _core.Session.in_memory(parties, protocol, timeout, threads, source, between)
         outcomes = _in_threads(fn, args, cores, timeout)
@@ -112,7 +121,7 @@ def launch(
         outcomes = [
             Outcome(*result)
             for result in processes.run(
-                fn, args, parties, (protocol, source), timeout, threads, between
+                fn, args, parties, (protocol, source), timeout, threads, between, attestation
             )
         ]
     else:

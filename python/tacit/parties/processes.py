@@ -21,6 +21,9 @@ from tacit.providers import has_dealer
 
 _log = logging.getLogger(__name__)
 
+#: The kind of evidence that needs no hardware, and proves nothing.
+SIMULATED = "simulated"
+
 #: Seconds for the interpreter and its imports to start, on a loaded machine.
 START = 120.0
 
@@ -76,6 +79,7 @@ def run(
     timeout: float,
     threads: int | None,
     network: tuple[float, float] | None = None,
+    attestation: str | None = None,
 ) -> list[Result]:
     """Runs ``fn(*args)`` in a process for each party.
 
@@ -87,6 +91,7 @@ def run(
         timeout: the longest wait for one message, in seconds.
         threads: the number of threads of each process's kernels.
         network: round trip in seconds and bytes a second that links imitate.
+        attestation: the kind of evidence that the parties and a dealer show each other.
 
     Returns:
         Value, error and time of each party, and last those of a dealer.
@@ -96,6 +101,12 @@ def run(
     protocol, source = setting
     _core.threat_model(protocol, parties, source)
     program = pickled((fn, args))
+    if attestation not in (None, SIMULATED):
+        raise MisuseError(
+            f'attestation {attestation!r} is not for parties on one machine: choose "simulated", or '
+            "set [attestation] in the parties.toml of parties on their own machines"
+        )
+    attested = attestation and (attestation, _core.program_digest(program))
     threads = threads or max(1, (os.cpu_count() or 1) // parties)
     names = [f"party {party}" for party in range(parties)] + ["the dealer"] * has_dealer(source)
     identities = [_core.generate_certificate(party, 7) for party in range(len(names))]
@@ -111,7 +122,7 @@ def run(
             key = identities[child.party][1]
             own = program if child.party < parties else None
             links = (child.party, addresses, certificates, key, setting, timeout, threads, network)
-            child.send((*links, own))
+            child.send((*links, attested, own))
         return _collect(children, timeout)
     finally:
         for child in children:

@@ -39,6 +39,7 @@ def _outcome(
     timeout: float,
     threads: int,
     network: tuple[float, float] | None,
+    attested: tuple[str, bytes] | None,
     program: bytes | None,
 ) -> tuple[bool, float, Any]:
     """Runs the program or the dealer; returns success, the time of the end, and the result."""
@@ -48,8 +49,11 @@ def _outcome(
         logs.show()
         value = None
         if program is None:
-            _core.deal_local(listener, addresses, certificates, key, timeout, threads, network)
+            _core.deal_local(
+                listener, addresses, certificates, key, timeout, threads, network, attested
+            )
         else:
+            own = attested and (*attested, _core.program_digest(program))
             core = _core.Session.connect_local(
                 listener,
                 party,
@@ -61,6 +65,7 @@ def _outcome(
                 threads,
                 source,
                 network=network,
+                attestation=own,
             )
             with running(core):
                 fn, args = cloudpickle.loads(program)

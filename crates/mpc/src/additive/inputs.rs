@@ -172,12 +172,8 @@ impl Additive {
     }
 
     pub(super) fn send_to_all(&mut self, words: &[u64], to: Recipient) -> Result<()> {
-        for peer in self.peers() {
-            if to.includes(peer) {
-                self.channel.send(peer, words.to_vec())?;
-            }
-        }
-        Ok(())
+        let receivers = self.peers().filter(|peer| to.includes(*peer));
+        self.channel.send_equal(receivers, words)
     }
 
     pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<> {

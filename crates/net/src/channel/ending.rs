@@ -102,6 +102,7 @@ impl Channel {
             parameters: self.begun.value(),
             name: Arc::clone(&self.step),
             piggyback: Vec::new(),
+            signature: None,
             payload: Vec::new(),
         }
     }

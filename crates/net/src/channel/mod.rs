@@ -381,6 +381,54 @@ impl Channel {
     /// # Errors
     /// As [`Channel::send`].
     pub fn send_unless_finished(&mut self, to: usize, payload: Vec<u64>) -> Result<bool> {
+        let mut frame = self.frame(to, payload)?;
+        self.shared.sign(&mut [(to, &mut frame)]);
+        self.send_frame(to, frame)
+    }
+
+    /// Sends the same words to several parties, as part of the current step. In an attested session
+    /// one signature serves all of them.
+    ///
+    /// # Errors
+    /// As [`Channel::send`].
+    pub fn send_equal(
+        &mut self,
+        to: impl IntoIterator<Item = usize>,
+        payload: &[u64],
+    ) -> Result<()> {
+        let mut frames = Vec::new();
+        for receiver in to {
+            frames.push((receiver, self.frame(receiver, payload.to_vec())?));
+        }
+        // Data that the parties compare in private differs from receiver to receiver.
+        let (mut own, mut equal): (Vec<_>, Vec<_>) = frames
+            .iter_mut()
+            .map(|(receiver, frame)| (*receiver, frame))
+            .partition(|(_, frame)| !frame.piggyback.is_empty());
+        own.iter_mut()
+            .for_each(|each| self.shared.sign(std::slice::from_mut(each)));
+        self.shared.sign(&mut equal);
+        for (receiver, frame) in frames {
+            if !self.send_frame(receiver, frame)? {
+                return Err(self.finished(receiver));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a frame and counts it. Returns false if the party is known to have finished.
+    fn send_frame(&mut self, to: usize, frame: Frame) -> Result<bool> {
+        let (words, wire_bytes) = (frame.payload.len(), frame.wire_bytes());
+        let sent = self.shared.send_signed(to, frame);
+        let sent = sent.inspect_err(|_| self.told = true)?;
+        if sent {
+            self.meter.sent(to, words, wire_bytes);
+        }
+        Ok(sent)
+    }
+
+    /// Returns the frame of the current step to a party.
+    fn frame(&mut self, to: usize, payload: Vec<u64>) -> Result<Frame> {
         let words = payload.len();
         if words > MOST_WORDS {
             return Err(self.shared.fail(Error::misuse(format!(
@@ -393,7 +441,7 @@ impl Channel {
             Some(agreement) if to < self.shared.parties() => agreement.piggyback(to),
             _ => Vec::new(),
         };
-        let frame = Frame {
+        Ok(Frame {
             kind: Kind::Data,
             channel: self.id,
             depth: self.depth.saturating_add(1),
@@ -401,15 +449,9 @@ impl Channel {
             parameters: self.begun.value(),
             name: Arc::clone(&self.step),
             piggyback,
+            signature: None,
             payload,
-        };
-        let wire_bytes = frame.wire_bytes();
-        let sent = self.shared.send(to, frame);
-        let sent = sent.inspect_err(|_| self.told = true)?;
-        if sent {
-            self.meter.sent(to, words, wire_bytes);
-        }
-        Ok(sent)
+        })
     }
 
     /// Receives the next message of a party, which must belong to the current step and have `words`

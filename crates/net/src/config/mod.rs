@@ -16,6 +16,9 @@
 //! [dealer]                         # only for a source with a dealer: the same entries
 //! address = "dealer.example:7400"
 //! certificate = "dealer.pem"
+//!
+//! [attestation]                    # optional: all members must attest; a policy of crates/attest
+//! kind = "tdx"
 //! ```
 
 mod lenient_config;
@@ -50,6 +53,7 @@ pub struct Config {
     pub checked: bool,
     parties: Vec<Party>,
     dealer: Option<Party>,
+    attestation: Option<toml::Table>,
     path: PathBuf,
 }
 
@@ -64,6 +68,7 @@ struct Document {
     checked: bool,
     party: Vec<Party>,
     dealer: Option<Party>,
+    attestation: Option<toml::Table>,
 }
 
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -171,6 +176,7 @@ impl Config {
             checked: document.checked,
             parties: document.party,
             dealer: document.dealer,
+            attestation: document.attestation,
             path: path.to_owned(),
         })
     }
@@ -258,7 +264,15 @@ impl Config {
             .map(|path| self.folder().join(path)))
     }
 
-    fn folder(&self) -> &Path {
+    /// Returns the table `[attestation]`, unchecked, if the file has one: its members must attest.
+    #[must_use]
+    pub fn attestation(&self) -> Option<&toml::Table> {
+        self.attestation.as_ref()
+    }
+
+    /// Returns the folder of the file, in which the files that it names are looked up.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 

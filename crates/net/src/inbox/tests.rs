@@ -46,6 +46,7 @@ fn frame(kind: Kind, channel: u16, words: usize) -> Frame {
         parameters: 0,
         name: "test".into(),
         piggyback: Vec::new(),
+        signature: None,
         payload: vec![7; words],
     }
 }

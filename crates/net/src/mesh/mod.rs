@@ -8,12 +8,13 @@ use crate::frame::{EITHER, Frame, Kind, LONGEST_REASON, cut_to, step_name};
 use crate::inbox::{Arrival, End, Inbox, StepHash};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
+use crate::signing::{self, Signing};
 use crate::step_log::{Begun, StepLog};
 use crate::wording::{Voice, Words};
 use slow::{Departed, Slow};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest time for which an ending party tries to tell its peers why.
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     /// that.
     farewell: Mutex<()>,
     closed: AtomicBool,
+    /// Keys and counters of signatures, once all members have attested.
+    pub(crate) signing: OnceLock<Signing>,
 }
 
 impl Mesh {
@@ -100,6 +103,7 @@ impl Mesh {
             progress: AtomicU64::new(0),
             farewell: Mutex::default(),
             closed: AtomicBool::new(false),
+            signing: OnceLock::new(),
         };
         let shared = Arc::new(shared);
         let answering = Arc::downgrade(&shared);
@@ -226,8 +230,22 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a frame. Returns false if the peer has finished.
-    pub(crate) fn send(&self, to: usize, frame: Frame) -> Result<bool> {
+    /// Signs a frame for one member, if all members have attested, and sends it. Returns false if
+    /// the peer has finished.
+    pub(crate) fn send(&self, to: usize, mut frame: Frame) -> Result<bool> {
+        self.sign(&mut [(to, &mut frame)]);
+        self.send_signed(to, frame)
+    }
+
+    /// Signs equal frames, one to each of several members, if all members have attested.
+    pub(crate) fn sign(&self, frames: &mut [(usize, &mut Frame)]) {
+        if let Some(signing) = self.signing.get() {
+            signing.sign(frames);
+        }
+    }
+
+    /// Sends a frame as it is. Returns false if the peer has finished.
+    pub(crate) fn send_signed(&self, to: usize, frame: Frame) -> Result<bool> {
         if let Some(failure) = self.inbox.failure() {
             self.cut();
             return Err(failure);
@@ -259,12 +277,17 @@ impl Shared {
         }
     }
 
-    /// Calls [`Inbox::take`]. Cuts the links if the mesh has failed, and ends the mesh if the user
-    /// wants that.
+    /// Calls [`Inbox::take`], and verifies the signature of a message: no protocol sees one that is
+    /// not its sender's. Cuts the links if the mesh has failed, and ends the mesh if the user wants
+    /// that.
     pub(crate) fn take(&self, from: usize, channel: u16, words: usize) -> Result<Arrival> {
         let taken = self.inbox.take(from, channel, words);
         match &taken {
             Ok(Arrival::Nothing) if is_interrupted() => Err(self.fail(Error::Interrupted)),
+            Ok(Arrival::Message(frame)) => match signing::check(self.signing.get(), from, frame) {
+                Ok(()) => taken,
+                Err(fault) => Err(self.fail(self.blame(from, &frame.name, fault))),
+            },
             Ok(_) => taken,
             Err(_) => {
                 self.cut();
@@ -512,6 +535,7 @@ pub(crate) fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
         parameters: 0,
         name: step_name(step),
         piggyback: Vec::new(),
+        signature: None,
         payload,
     }
 }

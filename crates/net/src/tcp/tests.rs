@@ -68,6 +68,7 @@ fn frame(words: usize) -> Vec<u8> {
         parameters: 0,
         name,
         piggyback: vec![],
+        signature: None,
         payload: vec![],
     }
     .head();

@@ -1,5 +1,6 @@
 //! A party's links and protocol, for as long as they last.
 
+use crate::attestation;
 use crate::streams::{Stream, Streams, locked};
 use kernels::stream::Key;
 use mpc::correlations::Demand;
@@ -7,6 +8,7 @@ use mpc::{
     Error, Expectation, Name, Protocol, Recipient, Rehearsal, Result, Settings, Verification,
     functions,
 };
+use net::attested::Attestation;
 use net::{Mesh, Process, Reading, Words};
 use std::fmt;
 use std::hint;
@@ -83,6 +85,15 @@ impl fmt::Display for Transport {
     }
 }
 
+/// Returns one sentence on what is protected against whom.
+fn threat_model(mesh: &Mesh, protocol: &dyn Protocol, transport: Transport) -> String {
+    let attested = mesh.attestation().map(|attestation| attestation.kind);
+    let attested = attested.map_or(String::new(), |kind| {
+        format!("; {}", attestation::threat_model(kind))
+    });
+    format!("{}; links: {transport}{attested}", protocol.threat_model())
+}
+
 impl Session {
     /// Opens the protocol over the links.
     ///
@@ -100,7 +111,7 @@ impl Session {
             protocol: settings.protocol.clone(),
             source: settings.source()?.map(|source| source.name),
             transport,
-            threat_model: format!("{}; links: {transport}", protocol.threat_model()),
+            threat_model: threat_model(&mesh, &*protocol, transport),
             is_checked: false,
         };
         let work = Mutex::new(Work {
@@ -116,6 +127,14 @@ impl Session {
                 streams: Streams::default(),
             }),
         })
+    }
+
+    /// Returns what attestation has done so far, if the members have attested.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than the session's.
+    pub fn attestation(&self) -> Result<Option<Attestation>> {
+        Ok(self.opened()?.mesh.attestation())
     }
 
     /// Sets whether computed values should be checked to stay in range.

@@ -285,6 +285,11 @@ class _Reading:
         return setup_error(f"{self.path}: {reason}")
 
     def federation(self, document: dict[str, Any]) -> Federation:
+        if "attestation" in document:
+            raise self.wrong(
+                "[attestation] is not part of federations in this release, whose servers cannot "
+                "attest to clients: remove the table"
+            )
         top = self.table("the file", document, _TOP, ("name", "server", "clients"))
         servers = tuple(self.server(number, each) for number, each in enumerate(top["server"]))
         if len(servers) != SERVERS:

@@ -157,9 +157,7 @@ impl Keys {
         let own = channel.network();
         let mut slowest = own.map_or(UNKNOWN, |network| network.bandwidth as u64);
         message.push(slowest);
-        for peer in peers.clone() {
-            channel.send(peer, message.clone())?;
-        }
+        channel.send_equal(peers.clone(), &message)?;
         let mut public = Vec::new();
         for peer in peers {
             let message = channel.receive(peer, PUBLIC_KEY_WORDS + 1)?;
@@ -246,9 +244,7 @@ impl Transfer {
 
     /// Sends a message to all peers. Returns theirs, which are as long.
     fn exchange(&mut self, message: &[u64]) -> Result<Vec<Vec<u64>>> {
-        for peer in self.peers() {
-            self.channel.send(peer, message.to_vec())?;
-        }
+        self.channel.send_equal(self.peers(), message)?;
         self.peers()
             .map(|peer| self.channel.receive(peer, message.len()))
             .collect()

@@ -79,9 +79,7 @@ impl Transfer {
         let peers: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
         channel.begin(SET_UP);
         let nonce = random_key()?.to_words();
-        for peer in &peers {
-            channel.send(*peer, nonce.to_vec())?;
-        }
+        channel.send_equal(peers.iter().copied(), &nonce)?;
         let (mut started, mut replied, mut corrected) = (Vec::new(), Vec::new(), Vec::new());
         for peer in &peers {
             let theirs = channel.receive(*peer, 2)?;

@@ -1,0 +1,283 @@
+//! Reading of policies, from files of their own or from tables of others.
+//!
+//! ```toml
+//! kind = "tdx"                     # or "simulated"
+//! measurements = ["5be56d41..."]   # in hexadecimal, as `tacit attest` prints them
+//! programs = ["a3f1..."]           # in hexadecimal; for sessions of parties
+//! statuses = ["UpToDate"]          # optional: statuses of the firmware that are accepted
+//! least_evaluation = 17            # optional, "tdx": least number of the vendor's evaluation
+//! collateral = "collateral.json"   # "tdx": the vendor's collateral, relative to the policy
+//! allow_simulated = true           # only for "simulated", and needed there
+//! ```
+
+use crate::error::{Error, Result, from_hex};
+use crate::kinds::kind_of;
+use crate::policy::{Policy, STATUSES};
+use serde::Deserialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Size of the largest file that is read, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// Most entries of one list.
+const MOST: usize = 64;
+
+/// A policy as it is written, in a file of its own or in a table of another file.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entries {
+    kind: String,
+    measurements: Vec<String>,
+    #[serde(default)]
+    programs: Vec<String>,
+    #[serde(default = "up_to_date")]
+    statuses: Vec<String>,
+    least_evaluation: Option<u32>,
+    collateral: Option<PathBuf>,
+    #[serde(default)]
+    allow_simulated: bool,
+}
+
+fn up_to_date() -> Vec<String> {
+    vec![STATUSES[0].to_owned()]
+}
+
+impl Policy {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// `Policy`, which names the file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let at = |what: String| Error::Policy(format!("{}: {what}", path.display()));
+        let text = String::from_utf8(read_file(path)?);
+        let text = text.map_err(|_| at("it is not text in UTF-8".to_owned()))?;
+        let entries: Entries = toml::from_str(&text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            let message = error.message().replace('\n', ", ").replace('`', "\"");
+            at(format!("line {line}: {message}"))
+        })?;
+        Self::of(&entries, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Checks a table of another file; files are looked up in `folder`.
+    ///
+    /// # Errors
+    /// `Policy`.
+    pub fn of_table(table: &toml::Table, folder: &Path) -> Result<Self> {
+        let entries: Entries = table.clone().try_into().map_err(|error: toml::de::Error| {
+            Error::Policy(error.message().replace('\n', ", ").replace('`', "\""))
+        })?;
+        Self::of(&entries, folder)
+    }
+
+    /// Checks entries; files are looked up in `folder`.
+    ///
+    /// # Errors
+    /// `Policy` for entries that are wrong, or lack what their kind needs.
+    fn of(entries: &Entries, folder: &Path) -> Result<Self> {
+        let wrong = |what: String| Err(Error::Policy(what));
+        if entries.kind == "sev-snp" {
+            return wrong(
+                "kind \"sev-snp\" is not part of this release, which cannot verify it: use \"tdx\""
+                    .to_owned(),
+            );
+        }
+        let Some(kind) = kind_of(&entries.kind) else {
+            return wrong(format!(
+                "kind = \"{}\"; kinds are \"tdx\" and \"simulated\"",
+                entries.kind.escape_default()
+            ));
+        };
+        let simulated = kind.name() == crate::simulated::NAME;
+        if simulated != entries.allow_simulated {
+            return wrong(if simulated {
+                "simulated evidence proves nothing: set allow_simulated = true for a trial, or \
+                 choose \"tdx\""
+                    .to_owned()
+            } else {
+                format!(
+                    "allow_simulated is for kind \"simulated\", not \"{}\"",
+                    kind.name()
+                )
+            });
+        }
+        let mut statuses = Vec::new();
+        for status in &entries.statuses {
+            match STATUSES.into_iter().find(|known| known == status) {
+                Some(known) => statuses.push(known),
+                None => {
+                    return wrong(format!(
+                        "statuses has \"{}\"; accepted can be {}",
+                        status.escape_default(),
+                        STATUSES.join(", ")
+                    ));
+                }
+            }
+        }
+        statuses.sort_unstable();
+        let collateral = entries.collateral.as_ref();
+        let collateral = collateral.map(|path| read_file(&folder.join(path)));
+        let policy = Self {
+            kind: kind.name(),
+            measurements: digests(
+                "measurements",
+                &entries.measurements,
+                kind.measurement_bytes(),
+            )?,
+            programs: digests("programs", &entries.programs, 32)?,
+            statuses,
+            least_evaluation: entries.least_evaluation.unwrap_or(0),
+            collateral: collateral.transpose()?,
+        };
+        if policy.measurements.is_empty() {
+            return wrong("measurements is empty: name those that are accepted".to_owned());
+        }
+        if policy.statuses.is_empty() {
+            return wrong("statuses is empty: leave it out to accept UpToDate alone".to_owned());
+        }
+        kind.check_policy(&policy)?;
+        Ok(policy)
+    }
+
+    /// Returns the policy of a trial on one machine: simulated evidence of this release, for one
+    /// program.
+    #[must_use]
+    pub fn simulated(program: [u8; 32]) -> Self {
+        Self {
+            kind: crate::simulated::NAME,
+            measurements: vec![crate::simulated::measurement().to_vec()],
+            programs: vec![program.to_vec()],
+            statuses: vec![STATUSES[0]],
+            least_evaluation: 0,
+            collateral: None,
+        }
+    }
+}
+
+fn digests(what: &str, texts: &[String], bytes: usize) -> Result<Vec<Vec<u8>>> {
+    if texts.len() > MOST {
+        return Err(Error::Policy(format!(
+            "{what} has more than {MOST} entries"
+        )));
+    }
+    let mut digests = Vec::new();
+    for text in texts {
+        let read = from_hex(text).filter(|read| read.len() == bytes);
+        digests.push(read.ok_or_else(|| {
+            let digits = 2 * bytes;
+            Error::Policy(format!(
+                "{what} has an entry that is not {digits} hexadecimal digits"
+            ))
+        })?);
+    }
+    digests.sort_unstable();
+    digests.dedup();
+    Ok(digests)
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let failed = |what: String| {
+        Error::Policy(format!(
+            "cannot read {}: {what}; check the path",
+            path.display()
+        ))
+    };
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(failed(format!("it is larger than {LARGEST} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Policy> {
+        let entries: Entries =
+            toml::from_str(text).map_err(|error| Error::Policy(error.message().to_owned()))?;
+        Policy::of(&entries, Path::new("nowhere"))
+    }
+
+    fn text(kind: &str, digits: usize, rest: &str) -> String {
+        format!(
+            "kind = \"{kind}\"\nmeasurements = [\"{}\"]\n{rest}",
+            "ab".repeat(digits / 2)
+        )
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_named() {
+        let simulated = "allow_simulated = true";
+        let cases = [
+            (text("sgx", 96, ""), "kinds are"),
+            (text("simulated", 96, ""), "allow_simulated = true"),
+            (text("tdx", 64, simulated), "allow_simulated is for"),
+            (text("simulated", 94, simulated), "96 hexadecimal digits"),
+            (
+                text(
+                    "simulated",
+                    96,
+                    "allow_simulated = true\nprograms = [\"ab\"]",
+                ),
+                "64 hexa",
+            ),
+            (
+                text(
+                    "simulated",
+                    96,
+                    "allow_simulated = true\nstatuses = [\"Revoked\"]",
+                ),
+                "Revoked",
+            ),
+            (
+                text("simulated", 96, "allow_simulated = true\nstatuses = []"),
+                "is empty",
+            ),
+            (
+                text("simulated", 96, "allow_simulated = true\nsurprise = 1"),
+                "surprise",
+            ),
+            (text("tdx", 64, ""), "collateral"),
+            (
+                text("tdx", 64, "collateral = \"c.json\""),
+                "cannot read nowhere/c.json",
+            ),
+            (text("sev-snp", 96, ""), "not part of this release"),
+            (
+                "kind = \"simulated\"\nmeasurements = []\nallow_simulated = true".into(),
+                "is empty",
+            ),
+        ];
+        for (text, names) in cases {
+            let error = parse(&text).expect_err(&text).to_string();
+            assert!(error.contains(names), "{text}\n{error}");
+        }
+        parse(&text("simulated", 96, simulated)).unwrap();
+    }
+
+    #[test]
+    fn the_digest_is_of_what_is_accepted() {
+        let base = "allow_simulated = true\n";
+        let one = parse(&text("simulated", 96, base)).unwrap();
+        let programs = format!("{base}programs = [\"{}\"]", "cd".repeat(32));
+        let statuses = format!("{base}statuses = [\"OutOfDate\"]");
+        let least = format!("{base}least_evaluation = 3");
+        for other in [programs, statuses, least] {
+            assert_ne!(
+                parse(&text("simulated", 96, &other)).unwrap().digest(),
+                one.digest()
+            );
+        }
+        assert!(
+            one.check_program(&[0; 32]).is_err(),
+            "no program is named, so none is accepted"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Intel TDX: quotes of versions 4 and 5, checked offline against collateral in a file.
+//!
+//! The file is JSON, as PCCS clients write it: revocation lists of the root and of the platform's
+//! certificates, the TCB information and the quoting enclave's identity, with the certificates
+//! that signed them. Everything in it has a date after which it is refused.
+
+use crate::error::{Error, Result};
+use crate::kind::{Kind, Report};
+use crate::policy::Policy;
+use dcap_qvl::quote::{Report as Body, TDReport10};
+use dcap_qvl::verify::QuoteVerifier;
+use dcap_qvl::{QuoteClaims, QuoteCollateralV3, QuotePolicy};
+
+const DOMAIN: &str = "tacit 2026 attestation: measurement of TDX";
+
+/// Bytes of the flags of a guest under debug; none of them may be set.
+const UNDER_DEBUG: usize = 0;
+
+/// Intel TDX.
+pub struct Tdx;
+
+/// Returns the measurement of a guest: the digest of everything in a report that says what was
+/// started and how. These are its initial memory, the four registers that its firmware and kernel
+/// extend, its configuration and owner, and its attributes.
+#[must_use]
+pub fn measurement(report: &TDReport10) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
+    for register in [
+        &report.mr_td,
+        &report.rt_mr0,
+        &report.rt_mr1,
+        &report.rt_mr2,
+        &report.rt_mr3,
+        &report.mr_config_id,
+        &report.mr_owner,
+        &report.mr_owner_config,
+    ] {
+        hasher.update(register);
+    }
+    hasher.update(&report.td_attributes);
+    hasher.update(&report.xfam);
+    *hasher.finalize().as_bytes()
+}
+
+fn collateral(policy: &Policy) -> Result<QuoteCollateralV3> {
+    let file = policy.collateral().ok_or_else(|| {
+        Error::Policy("kind \"tdx\" needs collateral, the file of the vendor's".to_owned())
+    })?;
+    serde_json::from_slice(file)
+        .map_err(|error| Error::Policy(format!("the collateral is not that of TDX: {error}")))
+}
+
+/// Returns what is wrong, in one line.
+fn chain(error: &impl std::fmt::Display) -> Error {
+    Error::Chain(format!("{error:#}").replace('\n', " "))
+}
+
+fn body(claims: &QuoteClaims) -> Result<&TDReport10> {
+    match &claims.report {
+        Body::TD10(report) => Ok(report),
+        Body::TD15(report) => Ok(&report.base),
+        Body::TD15Ex(report) => Ok(&report.base.base),
+        Body::SgxEnclave(_) => Err(Error::Malformed(
+            "it is a quote of SGX, not of TDX".to_owned(),
+        )),
+    }
+}
+
+impl Kind for Tdx {
+    fn name(&self) -> &'static str {
+        "tdx"
+    }
+
+    fn number(&self) -> u8 {
+        1
+    }
+
+    fn measurement_bytes(&self) -> usize {
+        32
+    }
+
+    fn provider(&self) -> &'static str {
+        "tdx_guest"
+    }
+
+    fn check(&self, evidence: &[u8], policy: &Policy, now: u64) -> Result<Report> {
+        // The verifier itself checks signatures, dates, revocations, and that debug is off. Which
+        // statuses are accepted is checked below, so that the refusal has a type.
+        let claims = QuoteVerifier::new_prod()
+            .verify_with_policy(
+                evidence,
+                collateral(policy)?,
+                now,
+                &QuotePolicy::claims_only(now),
+            )
+            .map_err(|error| chain(&error))?;
+        if claims.earliest_expiration_date < now {
+            return Err(Error::Chain("the collateral has expired".to_owned()));
+        }
+        let status = claims.tcb.status.to_string();
+        if !policy.accepts_status(&status) {
+            return Err(policy.refused_status(&status));
+        }
+        let (found, least) = (claims.tcb.eval_data_number, policy.least_evaluation());
+        if found < least {
+            return Err(Error::Tcb {
+                found: format!("judged by evaluation {found}"),
+                accepted: format!("evaluations from {least} on"),
+            });
+        }
+        let report = body(&claims)?;
+        Ok(Report {
+            measurement: measurement(report).to_vec(),
+            data: report.report_data,
+            debug: report.td_attributes[UNDER_DEBUG] != 0,
+            tcb: status,
+        })
+    }
+
+    fn check_policy(&self, policy: &Policy) -> Result<()> {
+        collateral(policy).map(drop)
+    }
+}

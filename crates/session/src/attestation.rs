@@ -1,0 +1,247 @@
+//! What members of a session attest, and how they judge each other.
+
+use attest::{Binding, Evidence, Policy, kind_of, program_of};
+use mpc::{Error, Result};
+use net::attested::{Attested, Attestor};
+use net::config::Config;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use attest::{Verdict, tsm::FOLDER};
+
+/// Release that every digest of a program contains.
+const RELEASE: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
+
+/// A policy, and the program of this member.
+#[derive(Clone)]
+pub struct Attestation {
+    policy: Arc<Policy>,
+    /// Digest of this member's program. The dealer has one of its own.
+    program: [u8; 32],
+}
+
+/// Returns the digest of a program from its content, such as that of its file.
+#[must_use]
+pub fn program(content: &[u8]) -> [u8; 32] {
+    program_of(&[RELEASE, b"party", content])
+}
+
+/// Returns the digest of the dealer's program, which is part of tacit.
+fn dealer() -> [u8; 32] {
+    program_of(&[RELEASE, b"dealer"])
+}
+
+fn refused(error: &attest::Error) -> Error {
+    Error::setup(format!("attestation: {error}"))
+}
+
+impl Attestation {
+    /// Returns what a party of a trial on one machine attests.
+    ///
+    /// # Errors
+    /// `Misuse` for another kind than "simulated", which needs a policy; `Setup` if the party
+    /// runs another program than it was launched for.
+    pub fn of_trial(kind: &str, accepted: [u8; 32], program: [u8; 32]) -> Result<Self> {
+        Self::of(trial(kind, accepted)?, program)
+    }
+
+    /// Returns what the dealer of a trial on one machine attests.
+    ///
+    /// # Errors
+    /// As [`Attestation::of_trial`].
+    pub fn of_trial_dealer(kind: &str, accepted: [u8; 32]) -> Result<Self> {
+        Ok(Self::unchecked(trial(kind, accepted)?, dealer()))
+    }
+
+    /// Returns what a party of a configuration file attests, if the file asks for it.
+    ///
+    /// # Errors
+    /// `Setup` for a policy that is wrong, or a program that it does not name.
+    pub(crate) fn of_party(config: &Config, content: Option<&[u8]>) -> Result<Option<Self>> {
+        let policy = policy(config)?;
+        let of = |policy| Self::of(policy, program(content.unwrap_or_default()));
+        policy.map(of).transpose()
+    }
+
+    /// Returns what the dealer of a configuration file attests, if the file asks for it.
+    ///
+    /// # Errors
+    /// `Setup` for a policy that is wrong.
+    pub(crate) fn of_dealer(config: &Config) -> Result<Option<Self>> {
+        Ok(policy(config)?.map(|policy| Self::unchecked(policy, dealer())))
+    }
+
+    fn of(policy: Policy, program: [u8; 32]) -> Result<Self> {
+        let checked = policy.check_program(&program);
+        checked.map_err(|error| refused(&error))?;
+        Ok(Self::unchecked(policy, program))
+    }
+
+    fn unchecked(policy: Policy, program: [u8; 32]) -> Self {
+        let policy = Arc::new(policy);
+        Self { policy, program }
+    }
+
+    /// Makes evidence of this machine and judges it, as the others would.
+    ///
+    /// # Errors
+    /// `Setup` if this machine cannot attest, or the policy does not accept it.
+    pub(crate) fn examine(&self) -> Result<Verdict> {
+        let kind = kind_of(self.policy.kind());
+        let kind = kind.ok_or_else(|| Error::setup("the kind of evidence is unknown"))?;
+        let data = attest::binding::of_challenge("examination");
+        let judged = Evidence::make(kind, &data).and_then(|evidence| {
+            attest::judge(&evidence.encode(), &self.policy, Some(&data), attest::now())
+        });
+        judged.map_err(|error| refused(&error))
+    }
+
+    /// Returns the data in the report of a member.
+    fn data(&self, about: &Attested<'_>) -> [u8; attest::DATA] {
+        Binding {
+            nonces: about.nonces,
+            role: about.role,
+            roster: about.roster,
+            certificate: about.certificate.as_bytes(),
+            key: about.key,
+            policy: self.policy.digest(),
+            program: about.program,
+        }
+        .data()
+    }
+
+    /// Checks the program that a member says it runs.
+    fn check_program(&self, about: &Attested<'_>) -> std::result::Result<(), String> {
+        if about.is_dealer {
+            return match about.program == dealer() {
+                true => Ok(()),
+                false => Err("it does not run the dealer of this release".to_owned()),
+            };
+        }
+        let known = self.policy.check_program(&about.program);
+        known.map_err(|error| error.to_string())?;
+        if self.program != dealer() && self.program != about.program {
+            return Err("it runs another program than this party".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Returns the policy of a trial on one machine.
+fn trial(kind: &str, accepted: [u8; 32]) -> Result<Policy> {
+    if kind == attest::simulated::NAME {
+        return Ok(Policy::simulated(accepted));
+    }
+    Err(Error::misuse(format!(
+        "attestation {kind:?} is not for parties on one machine: choose \"simulated\", or set \
+         [attestation] in the parties.toml of parties on their own machines"
+    )))
+}
+
+fn policy(config: &Config) -> Result<Option<Policy>> {
+    let table = config.attestation();
+    let policy = table.map(|table| Policy::of_table(table, config.folder()));
+    policy.transpose().map_err(|error| refused(&error))
+}
+
+impl Attestor for Attestation {
+    fn kind(&self) -> &'static str {
+        self.policy.kind()
+    }
+
+    fn program(&self) -> [u8; 32] {
+        self.program
+    }
+
+    fn policy(&self) -> [u8; 32] {
+        self.policy.digest()
+    }
+
+    fn make(&self, about: &Attested<'_>) -> Result<Vec<u8>> {
+        let kind = kind_of(self.policy.kind());
+        let kind = kind.ok_or_else(|| Error::setup("the kind of evidence is unknown"))?;
+        let evidence = Evidence::make(kind, &self.data(about));
+        Ok(evidence.map_err(|error| refused(&error))?.encode())
+    }
+
+    fn judge(&self, about: &Attested<'_>, evidence: &[u8]) -> std::result::Result<(), String> {
+        self.check_program(about)?;
+        let judged = attest::judge(
+            evidence,
+            &self.policy,
+            Some(&self.data(about)),
+            attest::now(),
+        );
+        judged.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// The text that must be equal at both ends of a link.
+impl fmt::Display for Attestation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digest = attest::hex(&self.policy.digest()[..4]);
+        write!(
+            f,
+            "attested by {} under policy {digest}",
+            self.policy.kind()
+        )
+    }
+}
+
+/// Draws a challenge.
+///
+/// # Errors
+/// `Setup` if the operating system gives no random numbers.
+pub fn challenge() -> Result<String> {
+    Ok(attest::hex(kernels::stream::random_key()?.as_bytes()))
+}
+
+/// Makes evidence of this machine for a challenge.
+///
+/// # Errors
+/// `Setup` if the machine cannot attest.
+pub fn evidence(folder: &Path, challenge: &str) -> Result<Vec<u8>> {
+    let data = attest::binding::of_challenge(challenge);
+    let made = attest::kind_here(folder).and_then(|kind| {
+        let report = attest::tsm::read(folder, kind.name(), kind.provider(), &data)?;
+        Ok(Evidence::of(kind, report).encode())
+    });
+    made.map_err(|error| refused(&error))
+}
+
+/// Makes simulated evidence for a challenge, which proves nothing.
+#[must_use]
+pub fn simulated_evidence(challenge: &str) -> Vec<u8> {
+    let data = attest::binding::of_challenge(challenge);
+    let report = attest::simulated::report(&data, None);
+    Evidence::of(&attest::simulated::Simulated, report).encode()
+}
+
+/// Judges evidence against the policy in a file, offline: that it is for the challenge, if there
+/// is one. Returns the kind, the measurement and the firmware's status.
+///
+/// # Errors
+/// `Setup` for a policy that is wrong, or evidence that is refused.
+pub fn judge(evidence: &[u8], policy: &Path, challenge: Option<&str>) -> Result<Verdict> {
+    let data = challenge.map(attest::binding::of_challenge);
+    let judged = Policy::read(policy)
+        .and_then(|policy| attest::judge(evidence, &policy, data.as_ref(), attest::now()));
+    judged.map_err(|error| refused(&error))
+}
+
+/// Returns what the threat model says about attested parties.
+#[must_use]
+pub fn threat_model(kind: &str) -> String {
+    let promise = if kind == attest::simulated::NAME {
+        "the evidence is simulated and proves nothing; with hardware, a party that deviates is \
+         caught"
+    } else {
+        "a party that deviates is caught"
+    };
+    format!(
+        "attested parties ({kind}): {promise}, as long as nobody with physical access attacks its \
+         machine: who owns the machine can forge its evidence, so this is not what \
+         replicated-malicious protects against; the host may read data, not the signing key"
+    )
+}
