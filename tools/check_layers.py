@@ -11,7 +11,14 @@ from rust_modules import Crate, circle
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Rust crates, lowest first; those on one line may not use each other.
-CRATES = [["kernels"], ["attest", "lattice", "net", "ot"], ["mpc"], ["session"], ["riscv"], ["testkit", "py"]]
+CRATES = [
+    ["kernels"],
+    ["attest", "lattice", "net", "ot"],
+    ["mpc"],
+    ["session"],
+    ["riscv"],
+    ["testkit", "py"],
+]
 
 #: Modules inside each crate, lowest first; those on one line may not use each other. Modules in
 #: folders need no list, as long as there is no cycle among them.
@@ -120,7 +127,15 @@ INSIDE = {
     "testkit": [["inputs", "ports", "shares", "submissions", "transcript"]],
     "py": [
         ["errors"],
-        ["attestation", "benchmark_programs", "buffer", "certificates", "digest", "doctor", "preprocessing"],
+        [
+            "attestation",
+            "benchmark_programs",
+            "buffer",
+            "certificates",
+            "digest",
+            "doctor",
+            "preprocessing",
+        ],
         ["flags", "local", "session"],
         ["beginning", "kept"],
         ["intake", "operands", "riscv"],

@@ -239,10 +239,13 @@ fn under(change: fn(&mut Frame, &mut Option<Frame>)) -> Vec<Result<()>> {
     })
 }
 
+/// Changes a message, and may keep one.
+type Attack = fn(&mut Frame, &mut Option<Frame>);
+
 #[test]
 fn a_host_that_changes_messages_is_found_before_the_protocol_sees_them() {
     assert!(under(|_, _| {}).iter().all(Result::is_ok));
-    let attacks: [(fn(&mut Frame, &mut Option<Frame>), SignatureFault); 5] = [
+    let attacks: [(Attack, SignatureFault); 5] = [
         (|frame, _| frame.payload[0] ^= 1, SignatureFault::Wrong),
         (|frame, _| frame.sequence += 1, SignatureFault::Wrong),
         (|frame, _| frame.signature = None, SignatureFault::Missing),

@@ -348,7 +348,7 @@ fn a_byte_takes_three_rounds() {
             .memory
             .read(TABLE.start + 0x83, 1)
             .expect("the byte is public");
-        assert_eq!(found, [byte[0].into()]);
+        assert_eq!(found, [u64::from(byte[0])]);
         Ok(after.rounds - before.rounds)
     });
     assert_eq!(rounds[0], 4);
