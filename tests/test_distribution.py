@@ -49,6 +49,7 @@ def check(metadata: Message) -> None:
         "demo",
         "federated",
         "onnx",
+        "sklearn",
         "tensorflow",
     }
     urls = dict(each.split(", ") for each in metadata.get_all("Project-URL", []))

@@ -452,13 +452,13 @@ def connect(
         yield current
 
 
-def _main_file() -> bytes:
-    """Returns the content of the file that Python runs, or nothing if it runs none."""
+def _main_file() -> bytes | None:
+    """Returns the content of the file that Python runs, or ``None`` if it runs none."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     try:
-        return Path(path).read_bytes() if path else b""
+        return Path(path).read_bytes() if path else None
     except OSError:
-        return b""
+        return None
 
 
 def verify() -> None:

@@ -12,6 +12,7 @@ from torch import nn
 
 import tacit
 from models import spent
+from tacit.compilation import compiler
 from tacit.compilation.inspect import inspect
 from tacit.compilation.passes.assign_scales import Data, Merit
 from tacit.compilation.program import Program
@@ -101,7 +102,14 @@ def bits_of(program: Program) -> int:
     return weight.bits
 
 
+@pytest.fixture
+def as_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves inputs as they are, so that weights must fit numbers of any magnitude."""
+    monkeypatch.setattr(compiler, "scale_inputs", lambda *_: None)
+
+
 @pytest.mark.parametrize("outputs", [4, 1])
+@pytest.mark.usefixtures("as_given")
 @pytest.mark.filterwarnings("ignore::tacit.PrecisionWarning")
 def test_small_weights_get_more_bits_than_numbers(outputs: int) -> None:
     # With more fraction bits the numbers would leave the range. Weights with as few fraction bits
@@ -139,6 +147,7 @@ NUMBERS = nn.Unflatten(1, (2, 100))
         {"protocol": "additive", "parties": 2, "source": "dealer"},
     ],
 )
+@pytest.mark.usefixtures("as_given")
 @pytest.mark.filterwarnings("ignore::tacit.PrecisionWarning")
 def test_what_is_sent_rises_for_better_results_alone(
     module: nn.Module, size: float, rises: bool, setting: dict[str, Any]

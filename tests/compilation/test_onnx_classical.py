@@ -224,6 +224,14 @@ def test_boosted_trees_of_two_classes(tmp_path: Path) -> None:
     assert label.tolist() == (score[:, 0] > 0).astype(int).tolist()
 
 
+def test_three_classes_of_which_leaves_count_for_one(tmp_path: Path) -> None:
+    lists = forest("class", 3, 2, MODES[:1])
+    lists["class_ids"] = [2] * len(lists["class_ids"])
+    made = classical("TreeEnsembleClassifier", results=2, classlabels_int64s=[4, 5, 6], **lists)
+    with pytest.raises(UnsupportedOperatorError, match="leaves count for one of 3 classes"):
+        load(made, tmp_path)
+
+
 def test_trees_of_one_leaf_and_of_many_levels(tmp_path: Path) -> None:
     """A chain of 20 branches, beside a tree that is a leaf."""
     deep = 20
@@ -291,7 +299,7 @@ def test_columns_of_all_magnitudes_are_scaled_at_their_owner(tmp_path: Path) -> 
     path.write_bytes(made.SerializeToString())
     program, weights = tacit.compile(path, x[:5], calibrate=x)
     (given,) = program.inputs.values()
-    assert given.exponents == (-15, -29, 25, 0)
+    assert given.exponents == (0, -12, 25, 0)
     (found,), _ = shared(program, weights, x[:5])
     wanted = ReferenceEvaluator(made).run(None, {"x": x[:5].numpy()})[0]
     np.testing.assert_allclose(found.numpy(), wanted, atol=1e-3)

@@ -134,6 +134,17 @@ def test_older_versions_are_converted(opset: int, tmp_path: Path) -> None:
     torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.parametrize(("opset", "kind"), [(9, "Upsample"), (10, "Resize")])
+def test_older_images_are_resized_as_before(opset: int, kind: str, tmp_path: Path) -> None:
+    """Before opset 11 elements came from place ⌊i / 2⌋, or between i / 2 and the next."""
+    for mode, wanted in (("nearest", [0, 0, 1, 1]), ("linear", [0, 0.5, 1, 1])):
+        node = helper.make_node(kind, ["x", "scales"], ["y"], mode=mode)
+        scales = {"scales": np.float32([1, 1, 1, 2])}
+        made = model([node], {"x": [1, 1, 1, 2]}, ["y"], scales, opset=opset)
+        found = load(made, tmp_path).module(torch.tensor([[[[0.0, 1.0]]]]))
+        torch.testing.assert_close(found.reshape(-1), torch.tensor(wanted, dtype=torch.float32))
+
+
 def test_a_domain_may_be_repeated_at_one_version(tmp_path: Path) -> None:
     again = helper.make_opsetid("", 20)
     assert load(relu(opset_imports=[again]), tmp_path).outputs == ["y"]

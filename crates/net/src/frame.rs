@@ -14,8 +14,8 @@
 //! | 16..24 | sequence number of the step |
 //! | 24..32 | running hash of all steps and their parameters, up to this one |
 //!
-//! A signature consists of 88 bytes: the receivers, a bit for each; the number of the message on its
-//! channel; its number among those to the same receivers; and 64 bytes of Ed25519.
+//! A signature consists of the receivers, a bit for each; for each receiver 8 bytes, the number of
+//! the message among those to it; and 64 bytes of Ed25519.
 //!
 //! Input is hostile until checked. The decoder checks the header before it allocates, and the
 //! memory of a payload grows only as its bytes arrive.
@@ -50,8 +50,14 @@ pub(crate) const LONGEST_REASON: usize = 1024;
 const MAGIC: [u8; 2] = *b"tc";
 const VERSION: u8 = 8;
 
-/// Length of a signature on the wire, in bytes.
-const SIGNATURE: usize = 88;
+/// Most members of a mesh, and so most receivers of one message.
+const MOST_RECEIVERS: usize = 64;
+
+/// Bytes of a signature beside the numbers of its receivers.
+const SIGNATURE: usize = 72;
+
+/// Bytes of the longest signature.
+const LONGEST_SIGNATURE: usize = SIGNATURE + 8 * MOST_RECEIVERS;
 
 /// Bit of the kind's byte that says that the frame is signed.
 const SIGNED: u8 = 0x80;
@@ -95,12 +101,18 @@ pub enum Kind {
 pub struct Signature {
     /// Members that the message is for: a bit for each.
     pub receivers: u64,
-    /// Number of the message among all that its sender signed on the channel.
-    pub number: u64,
-    /// Number of the message among those to the same receivers.
-    pub place: u64,
+    /// For each receiver, in order, the number of the message among all that its sender signed for
+    /// this receiver on the channel.
+    pub places: Vec<u64>,
     /// The Ed25519 signature.
     pub bytes: [u8; 64],
+}
+
+impl Signature {
+    /// Returns the length on the wire in bytes.
+    fn wire_bytes(&self) -> usize {
+        SIGNATURE + 8 * self.places.len()
+    }
 }
 
 /// One message between two parties.
@@ -150,7 +162,7 @@ impl Frame {
     /// Returns the length on the wire in bytes.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
-        let signature = self.signature.as_ref().map_or(0, |_| SIGNATURE);
+        let signature = self.signature.as_ref().map_or(0, |it| it.wire_bytes());
         HEADER + self.name.len() + self.piggyback.len() + signature + 8 * self.payload.len()
     }
 
@@ -160,8 +172,9 @@ impl Frame {
         let mut bytes = self.unsigned_head();
         if let Some(signature) = &self.signature {
             bytes[3] |= SIGNED;
-            for number in [signature.receivers, signature.number, signature.place] {
-                bytes.extend(number.to_le_bytes());
+            bytes.extend(signature.receivers.to_le_bytes());
+            for place in &signature.places {
+                bytes.extend(place.to_le_bytes());
             }
             bytes.extend(signature.bytes);
         }
@@ -170,7 +183,7 @@ impl Frame {
 
     /// Encodes the header, name and piggyback, which a signature covers.
     pub(crate) fn unsigned_head(&self) -> Vec<u8> {
-        let length = HEADER + self.name.len() + self.piggyback.len() + SIGNATURE;
+        let length = HEADER + self.name.len() + self.piggyback.len() + SIGNATURE + 16;
         let mut bytes = Vec::with_capacity(length);
         bytes.extend(MAGIC);
         bytes.extend([VERSION, self.kind as u8]);
@@ -194,7 +207,7 @@ impl Frame {
     }
 }
 
-const LONGEST_HEAD: usize = HEADER + LONGEST_NAME + LONGEST_PIGGYBACK + SIGNATURE;
+const LONGEST_HEAD: usize = HEADER + LONGEST_NAME + LONGEST_PIGGYBACK + LONGEST_SIGNATURE;
 
 /// Reads frames from a stream. If a read of the stream gives up for a while, the next call
 /// continues within the frame.
@@ -268,7 +281,12 @@ impl Decoder {
         };
         let name_end = HEADER + header.name;
         let signature_at = name_end + header.piggyback;
-        let head_end = signature_at + if header.is_signed { SIGNATURE } else { 0 };
+        let mut head_end = signature_at;
+        if header.is_signed {
+            fill(from, &mut self.head[..signature_at + 8], &mut self.begun)?;
+            let receivers = number(&self.head[signature_at..]).count_ones() as usize;
+            head_end += SIGNATURE + 8 * receivers;
+        }
         fill(from, &mut self.head[..head_end], &mut self.begun)?;
         // The name is checked before the payload is waited for.
         let name = name(&self.head[HEADER..name_end])?;
@@ -310,13 +328,18 @@ impl Decoder {
 
 /// Reads a signature.
 fn signature(bytes: &[u8]) -> Signature {
-    let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    let (receivers, rest) = bytes.split_at(8);
+    let (places, bytes) = rest.split_at(rest.len() - 64);
     Signature {
-        receivers: number(0),
-        number: number(8),
-        place: number(16),
-        bytes: std::array::from_fn(|byte| bytes[24 + byte]),
+        receivers: number(receivers),
+        places: places.chunks_exact(8).map(number).collect(),
+        bytes: std::array::from_fn(|at| bytes[at]),
     }
+}
+
+/// Reads the number that bytes begin with.
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|at| bytes[at]))
 }
 
 /// Returns a step's name in the form that frames carry.

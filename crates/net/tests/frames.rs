@@ -59,8 +59,7 @@ fn signed(kind: Kind, sequence: u64) -> Option<Box<Signature>> {
     (may && sequence % 2 == 0).then(|| {
         Box::new(Signature {
             receivers: sequence,
-            number: !sequence,
-            place: 1,
+            places: (0..sequence.count_ones().into()).map(|at| !at).collect(),
             bytes: std::array::from_fn(|at| at as u8),
         })
     })

@@ -19,6 +19,8 @@ pub struct Attestation {
     policy: Arc<Policy>,
     /// Digest of this member's program. The dealer has one of its own.
     program: [u8; 32],
+    /// Digest of the policy, and of what else all members have agreed on.
+    agreed: [u8; 32],
 }
 
 /// Returns the digest of a program from its content, such as that of its file.
@@ -59,9 +61,17 @@ impl Attestation {
     /// # Errors
     /// `Setup` for a policy that is wrong, or a program that it does not name.
     pub(crate) fn of_party(config: &Config, content: Option<&[u8]>) -> Result<Option<Self>> {
-        let policy = policy(config)?;
-        let of = |policy| Self::of(policy, program(content.unwrap_or_default()));
-        policy.map(of).transpose()
+        let Some(policy) = policy(config)? else {
+            return Ok(None);
+        };
+        let content = content.filter(|content| !content.is_empty());
+        let content = content.ok_or_else(|| {
+            Error::setup(
+                "attestation: it is not known which file runs, as in a notebook or a shell: put \
+                 the program into a file, or give connect its content as program=",
+            )
+        })?;
+        Self::of(policy, program(content)).map(Some)
     }
 
     /// Returns what the dealer of a configuration file attests, if the file asks for it.
@@ -79,8 +89,17 @@ impl Attestation {
     }
 
     fn unchecked(policy: Policy, program: [u8; 32]) -> Self {
-        let policy = Arc::new(policy);
-        Self { policy, program }
+        Self {
+            agreed: policy.digest(),
+            policy: Arc::new(policy),
+            program,
+        }
+    }
+
+    /// Returns it for a session with these settings, which are part of what members attest.
+    pub(crate) fn of_session(self, settings: &str) -> Self {
+        let agreed = program_of(&[&self.policy.digest(), settings.as_bytes()]);
+        Self { agreed, ..self }
     }
 
     /// Makes evidence of this machine and judges it, as the others would.
@@ -105,7 +124,7 @@ impl Attestation {
             roster: about.roster,
             certificate: about.certificate.as_bytes(),
             key: about.key,
-            policy: self.policy.digest(),
+            policy: self.agreed,
             program: about.program,
         }
         .data()
@@ -155,7 +174,7 @@ impl Attestor for Attestation {
     }
 
     fn policy(&self) -> [u8; 32] {
-        self.policy.digest()
+        self.agreed
     }
 
     fn make(&self, about: &Attested<'_>) -> Result<Vec<u8>> {
@@ -240,8 +259,9 @@ pub fn threat_model(kind: &str) -> String {
         "a party that deviates is caught"
     };
     format!(
-        "attested parties ({kind}): {promise}, as long as nobody with physical access attacks its \
-         machine: who owns the machine can forge its evidence, so this is not what \
-         replicated-malicious protects against; the host may read data, not the signing key"
+        "attested parties ({kind}): {promise}, as long as the measured image runs nothing but \
+         tacit and lets nobody in, and nobody with physical access attacks its machine: who owns \
+         the machine can forge its evidence, so this is not what replicated-malicious protects \
+         against; the host may read data, but must not read the signing key"
     )
 }

@@ -87,8 +87,10 @@ impl Options {
 
     /// Makes the members exchange evidence, if they attest.
     pub(crate) fn attest(&self, mesh: &Mesh, certificates: &[String]) -> Result<()> {
-        let attestation = self.attestation.as_ref();
-        attestation.map_or(Ok(()), |attestation| mesh.attest(attestation, certificates))
+        let Some(attestation) = self.attestation.clone() else {
+            return Ok(());
+        };
+        mesh.attest(&attestation.of_session(&self.parameters()?), certificates)
     }
 
     /// Returns the kind of the session's members.

@@ -40,7 +40,11 @@ def run(parsed: argparse.Namespace) -> None:
         report_absence(parsed.config, parsed.party, str(error))
         sys.exit(1)
     with tacit.connect(
-        parsed.config, parsed.party, threads=parsed.threads, checked=parsed.checked or None
+        parsed.config,
+        parsed.party,
+        threads=parsed.threads,
+        checked=parsed.checked or None,
+        program=wanted.program,
     ) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         wanted.check(session.parties)

@@ -1,10 +1,10 @@
 """``tacit run``: runs a program as one party of a session."""
 
 import argparse
-import runpy
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import tacit
@@ -69,23 +69,34 @@ def _run_python(parsed: argparse.Namespace, report: Report) -> None:
     if wrong is not None:
         report.wrong = "SetupError", wrong
         _give_up(parsed, wrong)
-    is_recorded = parsed.record is not None
+    is_recorded, content = parsed.record is not None, Path(parsed.program).read_bytes()
     with tacit.connect(
         parsed.config,
         parsed.party,
         threads=parsed.threads,
         record=is_recorded,
         checked=parsed.checked or None,
-        program=Path(parsed.program).read_bytes(),
+        program=content,
     ) as session:
         report.opened(session)
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         sys.argv = [parsed.program, *parsed.arguments]
         sys.path.insert(0, str(Path(parsed.program).resolve().parent))
         with tacit.report(parsed.report) if parsed.report is not None else nullcontext():
-            runpy.run_path(parsed.program, run_name="__main__")
+            _execute(content, parsed.program)
         if parsed.record is not None:
             _write_demand(parsed.record, session.demand)
+
+
+def _execute(content: bytes, path: str) -> None:
+    """Runs a program as Python runs a file, from the content that this party attests."""
+    module, before = ModuleType("__main__"), sys.modules["__main__"]
+    module.__file__ = path
+    sys.modules["__main__"] = module
+    try:
+        exec(compile(content, path, "exec"), module.__dict__)
+    finally:
+        sys.modules["__main__"] = before
 
 
 def _run_compiled(parsed: argparse.Namespace, report: Report) -> None:

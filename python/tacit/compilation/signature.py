@@ -25,10 +25,11 @@ class Input(NamedTuple):
     exponents: tuple[int, ...] = ()
 
     def scaled(self, values: torch.Tensor) -> torch.Tensor:
-        """Returns the input as the program takes it."""
-        if not self.exponents:
+        """Returns the input as the program takes it. One of another shape stays as it is, and is
+        refused where shapes are checked."""
+        if not self.exponents or values.shape[-1:] != (len(self.exponents),):
             return values
-        return values * torch.ldexp(torch.ones(()), torch.tensor(self.exponents))
+        return values * torch.ldexp(torch.ones(len(self.exponents)), torch.tensor(self.exponents))
 
 
 class Weight(NamedTuple):

@@ -61,9 +61,11 @@ class Outcome:
     attestation: dict[str, Any] | None
 
     def as_json(self) -> dict[str, Any]:
-        """Returns all fields by name."""
+        """Returns all fields by name, without those of what this run did not do."""
         fields = asdict(self)
         verified = fields.pop("verified")
+        if self.attestation is None:
+            del fields["attestation"]
         return {**fields, **verified}
 
 

@@ -18,6 +18,7 @@ from tacit.operators.dispatch.operands import (
     bits_of,
     compared,
     fraction,
+    in_full,
     is_secret,
     lifted,
     number,
@@ -74,22 +75,36 @@ def lt(x: Any, y: Any) -> SecretTensor:
     if is_secret(x) and is_secret(y):
         session, left, right, width = _compared(x, y)
         return bits_of(session, less(session, left, right, width))
-    x, y = _by_arguments(x, y)
+    session = session_of(x, y)
+    if _is_near(x, y):
+        # The arguments are not what a stated width is for.
+        with in_full(session):
+            return _by_public(*_by_arguments(x, y))
+    return _by_public(x, y)
+
+
+def _by_public(x: Any, y: Any) -> SecretTensor:
     return _less_than_public(x, y) if is_secret(x) else _greater_than_public(y, x)
+
+
+def _is_near(x: Any, y: Any) -> bool:
+    """Returns whether a probability is compared with a public number near 0 or 1."""
+    secret, other = (x, y) if is_secret(x) else (y, x)
+    chance, known = number(other), argument_of(secret)
+    is_near = chance is not None and (0.0 < chance < NEAR or 1.0 - NEAR < chance < 1.0)
+    return is_near and known is not None and known.clamped is None
 
 
 def _by_arguments(x: Any, y: Any) -> tuple[Any, Any]:
     """Replaces a probability that is compared with a public number near 0 or 1.
 
     A probability has few bits there. The result of a sigmoid becomes its argument, and the result
-    of a softmax its logarithm. The number is mapped in the same way. All other operands are
-    returned unchanged.
+    of a softmax its logarithm. The number is mapped in the same way.
     """
     secret, other = (x, y) if is_secret(x) else (y, x)
     chance, known = number(other), argument_of(secret)
-    is_near = chance is not None and (0.0 < chance < NEAR or 1.0 - NEAR < chance < 1.0)
-    if known is None or chance is None or not is_near or known.clamped is not None:
-        return x, y
+    assert chance is not None, "it is compared with a public number"
+    assert known is not None, "it is a probability"
     if known.dim is None:
         found, bound = fraction(seen_as(known.x, secret)), math.log(chance / (1.0 - chance))
     else:

@@ -259,7 +259,13 @@ impl Protocol for Additive {
 
     fn cost(&self, operation: Operation) -> Cost {
         let parties = self.channel.parties() as u64;
-        cost::of(operation, parties, self.supply.comparisons(), self.part)
+        // In a fiber nothing is split.
+        let part = if self.0.is_fiber() {
+            usize::MAX
+        } else {
+            self.part
+        };
+        cost::of(operation, parties, self.supply.comparisons(), part)
     }
 
     fn share(

@@ -10,7 +10,7 @@
 //! whole.
 //!
 //! **Order.** The correlations of all parts are announced at the beginning, in the order in which
-//! they are taken, unless the program has announced its own.
+//! they are taken, unless the program has announced its own. The source makes two jobs ahead.
 //!
 //! **Simulation.** That of the operation on each part.
 
@@ -93,7 +93,8 @@ impl Additive {
             return Ok(false);
         };
         whole(rehearsal.protocol())?;
-        Ok(self.expect(&rehearsal.wanted()))
+        self.supply.expect_parts(&rehearsal.wanted().0);
+        Ok(true)
     }
 }
 

@@ -28,6 +28,7 @@
 use super::Additive;
 use super::guard::Guard;
 use super::parts::of_part;
+use crate::bits::one_plane;
 use crate::checking::{Kept, only_summand};
 use crate::group::Group;
 use crate::leaves::Wanted;
@@ -62,6 +63,10 @@ pub(super) fn in_parts(
     compared: Compared,
     out: &mut [u64],
 ) -> Result<()> {
+    assert!(
+        below.is_none_or(|below| one_plane(below) == x.len()),
+        "a bit for each number"
+    );
     let part = |range: &Range<usize>| {
         let below = below.map(|below| of_part(below, range));
         (x[range.clone()].to_vec(), below, compared)

@@ -45,6 +45,11 @@ impl<A> Expected<A> {
         }
     }
 
+    /// Returns whether all jobs were ordered, and all products taken.
+    pub fn is_over(&self) -> bool {
+        self.jobs.is_empty() && self.products.is_empty()
+    }
+
     /// Returns whether a job that satisfies `which` is still to be ordered.
     pub fn has(&self, which: impl Fn(&Job) -> bool) -> bool {
         self.jobs.iter().any(which)

@@ -1,11 +1,11 @@
 //! Exchange of evidence between the members of a mesh, before anything else.
 //!
 //! Each member sends all others a nonce, a new Ed25519 key and the digest of its program. Then each
-//! makes evidence for all nonces, its number, the members, its certificate, its key and its
-//! program, and sends it to all others. A
-//! member that accepts the evidence of all others signs its messages from then on, and takes no
-//! message without the signature of its sender. There is no way back: a member that sends no
-//! evidence, or evidence that is refused, ends the mesh.
+//! makes evidence for all nonces, its number, the members, its certificate, its key and its program,
+//! and sends it to all others, once they have compared what each of them was told. A member that
+//! accepts the evidence of all others signs its messages from then on, and takes no message without
+//! the signature of its sender. There is no way back: a member that sends no evidence, or evidence
+//! that is refused, ends the mesh.
 //!
 //! `net` knows neither kinds of evidence nor policies. It sees them as an [`Attestor`].
 
@@ -17,6 +17,10 @@ use crate::signing::{ATTESTATION, Exchanged, Signing};
 use ring::rand;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
+
+/// Most members that attest: a signature has a bit for each.
+const MOST_MEMBERS: usize = 64;
 
 /// Longest evidence of one member, in bytes.
 const LONGEST: usize = 1 << 16;
@@ -143,12 +147,17 @@ impl Exchange {
                 "attesting needs the certificate of each member",
             ));
         }
-        let mut seed = random()?;
-        let own = Ed25519KeyPair::from_seed_unchecked(&seed);
-        seed.fill(0);
+        if self.members > MOST_MEMBERS {
+            return Err(Error::misuse(format!(
+                "at most {MOST_MEMBERS} members attest, the dealer among them"
+            )));
+        }
+        let seed = Zeroizing::new(random()?);
+        let own = Ed25519KeyPair::from_seed_unchecked(&*seed);
         let own = own.map_err(|_| Error::setup("32 bytes are no key; reinstall tacit"))?;
         let key: [u8; 32] = std::array::from_fn(|at| own.public_key().as_ref()[at]);
         let told = self.greet([random()?, key, attestor.program()])?;
+        self.compare(&told)?;
         let nonces: Vec<[u8; 32]> = told.iter().map(|[nonce, ..]| *nonce).collect();
         let roster = roster(certificates, dealer);
         let members = self.members;
@@ -192,6 +201,26 @@ impl Exchange {
             told[peer].as_flattened_mut().copy_from_slice(&read);
         }
         Ok(told)
+    }
+
+    /// Compares what all members were told. One that tells two members different things would
+    /// otherwise make them refuse each other.
+    fn compare(&mut self, told: &[[[u8; 32]; 3]]) -> Result<()> {
+        self.channel.begin("attestation: what was told");
+        let digest = blake3::hash(told.as_flattened().as_flattened());
+        let words = bytes::to_words(digest.as_bytes());
+        self.channel.send_equal(self.others(), &words)?;
+        let mut are_equal = true;
+        for peer in self.others() {
+            are_equal &= self.channel.receive(peer, words.len())? == words;
+        }
+        match are_equal {
+            true => Ok(()),
+            false => Err(Error::setup(
+                "attestation: a member has told the others different nonces, keys or programs, and \
+                 none knows which; check the machines and the network between them",
+            )),
+        }
     }
 
     /// Sends this member's evidence to all, and returns that of all others.

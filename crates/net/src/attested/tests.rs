@@ -163,6 +163,52 @@ fn evidence_for_anything_else_is_refused_by_name() {
     }
 }
 
+/// The host of party 1 gives party 2 another nonce than party 0. Then parties 0 and 2 would refuse
+/// each other's evidence, which is right.
+#[test]
+fn nobody_is_blamed_for_what_nobody_can_tell() {
+    let roster = Roster::new(3, false.into());
+    let inboxes = [0, 1, 2].map(|member| Arc::new(Inbox::new(member, roster, usize::MAX)));
+    let meshes = [0, 1, 2].map(|member| {
+        let link = |peer: usize| -> Option<Box<dyn Link>> {
+            let to = Arc::clone(&inboxes[peer]);
+            let link = InProcess { from: member, to };
+            match (member, peer) {
+                _ if member == peer => None,
+                (1, 2) => Some(Box::new(Host {
+                    link,
+                    channel: ATTESTATION,
+                    change: |frame, kept| {
+                        if kept.is_none() {
+                            frame.payload[0] ^= 1;
+                            *kept = Some(frame.clone());
+                        }
+                    },
+                    kept: Mutex::default(),
+                })),
+                _ => Some(Box::new(link)),
+            }
+        };
+        let links = (0..3).map(link).collect();
+        Mesh::new(member, TIMEOUT, Arc::clone(&inboxes[member]), links)
+    });
+    let errors = each(meshes.into(), |mesh| {
+        mesh.attest(&HONEST, &certificates(3))
+            .unwrap_err()
+            .to_string()
+    });
+    let told = "a member has told the others different nonces, keys or programs";
+    assert!(
+        errors.iter().any(|error| error.contains(told)),
+        "{errors:?}"
+    );
+    assert!(
+        !errors
+            .iter()
+            .any(|error| error.contains("made for something else"))
+    );
+}
+
 #[test]
 fn empty_and_excessive_evidence_is_refused() {
     for instead in [vec![], vec![7; LONGEST + 1]] {
@@ -191,16 +237,17 @@ fn a_party_that_does_not_attest_is_refused_by_name() {
     assert!(errors[0].to_string().contains("party 1"), "{}", errors[0]);
 }
 
-/// A link whose host changes one message of the protocol.
+/// A link whose host changes messages of one channel.
 struct Host {
     link: InProcess,
+    channel: u16,
     change: fn(&mut Frame, &mut Option<Frame>),
     kept: Mutex<Option<Frame>>,
 }
 
 impl Link for Host {
     fn send(&self, mut frame: Frame) -> std::result::Result<(), PeerFault> {
-        if frame.channel == 0 && frame.kind == crate::frame::Kind::Data {
+        if frame.channel == self.channel && frame.kind == crate::frame::Kind::Data {
             (self.change)(&mut frame, &mut self.kept.lock().unwrap());
         }
         self.link.send(frame)
@@ -222,6 +269,7 @@ fn under(change: fn(&mut Frame, &mut Option<Frame>)) -> Vec<Result<()>> {
             0 => Box::new(link),
             _ => Box::new(Host {
                 link,
+                channel: 0,
                 change,
                 kept: Mutex::default(),
             }),

@@ -1,10 +1,10 @@
 //! Signatures of messages, between members that have attested.
 //!
-//! A member signs each message of a protocol over the session, itself, the receivers, two numbers,
-//! everything in the frame's head (channel, step's number and name, parameters, length), and a hash
-//! of the payload. The first number counts all messages that it signed on the channel, so nothing
-//! can be repeated or swapped. The second counts those to the same receivers, so nothing can be
-//! left out. One signature serves all receivers of equal messages.
+//! A member signs each message of a protocol over the session, itself, the receivers, a number for
+//! each receiver, everything in the frame's head (channel, step's number and name, parameters,
+//! length), and a hash of the payload. The number counts all messages to the receiver on the
+//! channel, so nothing can be repeated, swapped or left out. One signature serves all receivers of
+//! equal messages. That the last messages have come is known from the signed end of the program.
 
 use crate::error::{PeerFault, SignatureFault};
 use crate::frame::{Frame, Kind, Signature};
@@ -28,9 +28,10 @@ pub(crate) struct Signing {
     session: [u8; 32],
     own: Ed25519KeyPair,
     keys: Vec<[u8; 32]>,
-    sent: Mutex<Numbers>,
-    /// Numbers of the last messages, by sender.
-    received: Vec<Mutex<Numbers>>,
+    /// Numbers of the last messages sent, by channel and receiver.
+    sent: Mutex<HashMap<(u16, usize), u64>>,
+    /// Numbers of the last messages received, by sender and channel.
+    received: Vec<Mutex<HashMap<u16, u64>>>,
     /// What the exchange of evidence found.
     pub(crate) exchanged: Exchanged,
     made: AtomicU64,
@@ -43,15 +44,6 @@ pub(crate) struct Exchanged {
     pub kind: &'static str,
     pub verified: usize,
     pub took: Duration,
-}
-
-/// Numbers of the last messages of one sender.
-#[derive(Default)]
-struct Numbers {
-    /// By channel.
-    last: HashMap<u16, u64>,
-    /// By channel and receivers.
-    places: HashMap<(u16, u64), u64>,
 }
 
 impl Signing {
@@ -82,17 +74,21 @@ impl Signing {
             return;
         };
         let began = Instant::now();
-        let receivers = frames.iter().fold(0, |set, (to, _)| set | 1 << *to);
+        let mut members: Vec<usize> = frames.iter().map(|(to, _)| *to).collect();
+        members.sort_unstable();
+        let receivers = members.iter().fold(0, |set, to| set | bit_of(*to));
         let mut sent = locked(&self.sent);
-        let number = next(sent.last.entry(first.channel).or_default());
-        let place = next(sent.places.entry((first.channel, receivers)).or_default());
-        drop(sent);
+        let places = members.iter().map(|to| {
+            let last = sent.entry((first.channel, *to)).or_default();
+            *last += 1;
+            *last
+        });
         let mut signature = Signature {
             receivers,
-            number,
-            place,
+            places: places.collect(),
             bytes: [0; 64],
         };
+        drop(sent);
         let statement = self.statement(self.me, first, &signature);
         signature
             .bytes
@@ -108,28 +104,27 @@ impl Signing {
     fn verify(&self, from: usize, frame: &Frame) -> Result<(), SignatureFault> {
         let began = Instant::now();
         let signature = frame.signature.as_ref().ok_or(SignatureFault::Missing)?;
-        if signature.receivers & 1 << self.me == 0 {
+        if signature.receivers & bit_of(self.me) == 0 {
             return Err(SignatureFault::ForOthers);
         }
         let statement = self.statement(from, frame, signature);
         UnparsedPublicKey::new(&ED25519, &self.keys[from])
             .verify(&statement, &signature.bytes)
             .map_err(|_| SignatureFault::Wrong)?;
+        // The places are those of the receivers in order.
+        let before = (signature.receivers & (bit_of(self.me) - 1)).count_ones();
+        let place = signature.places.get(before as usize);
+        let place = *place.ok_or(SignatureFault::Wrong)?;
         let mut received = locked(&self.received[from]);
-        let last = received.last.entry(frame.channel).or_default();
-        if signature.number <= *last {
-            return Err(SignatureFault::Again);
-        }
-        *last = signature.number;
-        let stream = (frame.channel, signature.receivers);
-        let place = next(received.places.entry(stream).or_default());
+        let last = received.entry(frame.channel).or_default();
+        let checked = match place {
+            _ if place <= *last => Err(SignatureFault::Again),
+            _ if place > *last + 1 => Err(SignatureFault::Gap),
+            _ => Ok(*last = place),
+        };
         drop(received);
         self.count(began);
-        if place == signature.place {
-            Ok(())
-        } else {
-            Err(SignatureFault::Gap)
-        }
+        checked
     }
 
     /// Returns the digest that is signed.
@@ -145,20 +140,12 @@ impl Signing {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
         hasher.update(&self.session);
         let Signature {
-            receivers,
-            number,
-            place,
-            ..
+            receivers, places, ..
         } = signature;
-        for number in [
-            sender as u64,
-            *receivers,
-            *number,
-            *place,
-            head.len() as u64,
-        ] {
+        for number in [sender as u64, *receivers].iter().chain(places) {
             hasher.update(&number.to_le_bytes());
         }
+        hasher.update(&(head.len() as u64).to_le_bytes());
         hasher.update(&head);
         hasher.update(content.finalize().as_bytes());
         *hasher.finalize().as_bytes()
@@ -199,12 +186,13 @@ pub(crate) fn check(
     checked.map_err(PeerFault::Signature)
 }
 
-fn next(last: &mut u64) -> u64 {
-    *last += 1;
-    *last
+/// Returns the bit of a member in a set of receivers. No set has a member beyond those of a mesh,
+/// which has at most 64.
+fn bit_of(member: usize) -> u64 {
+    1_u64.checked_shl(member as u32).unwrap_or(0)
 }
 
-fn locked(numbers: &Mutex<Numbers>) -> MutexGuard<'_, Numbers> {
+fn locked<T>(numbers: &Mutex<T>) -> MutexGuard<'_, T> {
     numbers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

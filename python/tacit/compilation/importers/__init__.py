@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from tacit.compilation.graph import Draft
@@ -107,15 +108,14 @@ def _has_its_own(example: Any) -> None:
 def _like(data: Any, row: bool = False) -> Like:
     """Returns the shapes of data for inputs, in order or by name: of all rows, or of one row."""
 
-    def shape(values: torch.Tensor) -> Shape:
-        return (1, *values.shape[1:]) if row and values.dim() else tuple(values.shape)
+    def shape(values: torch.Tensor | np.ndarray) -> Shape:
+        return (1, *values.shape[1:]) if row and values.ndim else tuple(values.shape)
 
+    kinds = torch.Tensor | np.ndarray
     if isinstance(data, Mapping):
-        return {name: shape(each) for name, each in data.items() if isinstance(each, torch.Tensor)}
+        return {name: shape(each) for name, each in data.items() if isinstance(each, kinds)}
     several = data if isinstance(data, tuple | list) else [data]
-    return (
-        list(map(shape, several)) if all(isinstance(each, torch.Tensor) for each in several) else []
-    )
+    return list(map(shape, several)) if all(isinstance(each, kinds) for each in several) else []
 
 
 def _fits(imported: Imported, like: Like) -> None:

@@ -21,7 +21,7 @@ counts, each by its own norm."""
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -309,18 +309,15 @@ def _decides(draft: Draft) -> bool:
 
     What such a comparison decides changes all at once, and calibration data hardly have numbers
     close to each threshold. So these models have no fewer bits than models without calibration."""
+    owned: set[Node] = set()
+    for node in draft.graph.nodes:
+        sources, is_weight = node.all_input_nodes, node.name in draft.weights
+        if (sources and owned.issuperset(sources)) or (node.op == "placeholder" and is_weight):
+            owned.add(node)
     return any(
-        len(node.all_input_nodes) == 2 and any(map(partial(_is_owned, draft), node.all_input_nodes))
+        len(node.all_input_nodes) == 2 and not owned.isdisjoint(node.all_input_nodes)
         for node in calls(draft.graph, *DECIDING)
     )
-
-
-def _is_owned(draft: Draft, node: Node) -> bool:
-    """Returns whether a value follows from weights alone."""
-    if node.op == "placeholder":
-        return node.name in draft.weights
-    sources = node.all_input_nodes
-    return bool(sources) and all(_is_owned(draft, each) for each in sources)
 
 
 def _multiplies(node: Node, weight: Node) -> bool:

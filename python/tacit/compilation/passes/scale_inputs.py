@@ -19,7 +19,6 @@ import torch
 from torch import fx
 
 from tacit.compilation.graph import Draft, Node, outputs
-from tacit.compilation.intervals import MOVES
 from tacit.compilation.signature import MOST_EXPONENT
 
 aten = torch.ops.aten
@@ -28,8 +27,14 @@ aten = torch.ops.aten
 #: above the point as a normalised feature needs.
 WANTED = 3
 
-#: Magnitudes between which a column stays as it is, as exponents of two.
-LEAST, MOST = -4, 10
+#: Magnitudes between which a column stays as it is, as exponents of two. The least is below that of
+#: one grey level of 255: pixels that are dark in calibration may be bright later.
+LEAST, MOST = -10, 10
+
+#: Magnitude up to which a column stays as it is if it is only compared. More bits than a comparison
+#: takes are no loss, while a single large number, such as one that stands for a missing value,
+#: would leave few bits for the others.
+MOST_COMPARED = 20
 
 #: Operators that compare with a number, with those that compare with a tensor.
 OF_NUMBERS = {
@@ -43,9 +48,24 @@ OF_NUMBERS = {
 
 COMPARISONS = tuple(OF_NUMBERS.values())
 
-#: Operators that only move elements of their first operand, or repeat them.
-MOVING = tuple(each for each in MOVES if isinstance(each, torch._ops.OpOverload)) + (
+#: Operators that only move elements of their operand, or repeat them.
+MOVING = (
+    aten.alias.default,
     aten.clone.default,
+    aten.expand.default,
+    aten.flatten.using_ints,
+    aten.narrow.default,
+    aten.permute.default,
+    aten.pixel_shuffle.default,
+    aten.reshape.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.t.default,
+    aten.transpose.int,
+    aten.unsqueeze.default,
+    aten.view.default,
 )
 
 
@@ -58,15 +78,10 @@ def scale_inputs(draft: Draft, given: Sequence[Mapping[str, torch.Tensor]]) -> N
 
     ``draft.exponents`` has the exponents of two of each column of an input that is scaled."""
     for name in draft.examples:
-        exponents = _exponents([batch[name] for batch in given])
-        if not any(exponents):
+        values = [batch[name] for batch in given]
+        changed, exponents = _scaled(draft, name, values)
+        if changed is None:
             continue
-        changed, changes = draft.copy(), _Changes()
-        try:
-            changes.follow(changed, name, exponents)
-        except _NotScaledError:
-            continue
-        changed.drop_dead()
         draft.graph, draft.weights, draft.constants = (
             changed.graph,
             changed.weights,
@@ -75,15 +90,34 @@ def scale_inputs(draft: Draft, given: Sequence[Mapping[str, torch.Tensor]]) -> N
         draft.exponents[name] = exponents
 
 
-def _exponents(values: Sequence[torch.Tensor]) -> list[int]:
+def _scaled(
+    draft: Draft, name: str, values: Sequence[torch.Tensor]
+) -> tuple[Draft | None, list[int]]:
+    """Returns a draft with an input scaled, and its exponents; no draft if it stays as it is."""
+    for wanted, most in ((WANTED, MOST), (MOST_COMPARED, MOST_COMPARED)):
+        exponents = _exponents(values, wanted, most)
+        if not any(exponents):
+            return None, []
+        changed, changes = draft.copy(), _Changes()
+        try:
+            changes.follow(changed, name, exponents)
+        except _NotScaledError:
+            return None, []
+        if changes.is_multiplied:
+            break
+    changed.drop_dead()
+    return changed, exponents
+
+
+def _exponents(values: Sequence[torch.Tensor], wanted: int, most: int) -> list[int]:
     if not values[0].is_floating_point() or values[0].dim() < 2 or not values[0].numel():
         return []
-    most = torch.stack([each.abs().flatten(0, -2).amax(0) for each in values]).amax(0)
+    largest = torch.stack([each.abs().flatten(0, -2).amax(0) for each in values]).amax(0)
     found = []
-    for magnitude in most.tolist():
-        at = math.ceil(math.log2(magnitude)) if magnitude > 0 else WANTED
-        wanted = 0 if LEAST <= at <= MOST else WANTED - at
-        found.append(max(-MOST_EXPONENT, min(wanted, MOST_EXPONENT)))
+    for magnitude in largest.tolist():
+        at = math.ceil(math.log2(magnitude)) if magnitude > 0 else 0
+        goal = at if LEAST <= at <= most else WANTED if at < LEAST else wanted
+        found.append(max(-MOST_EXPONENT, min(goal - at, MOST_EXPONENT)))
     return found
 
 
@@ -93,6 +127,8 @@ class _Changes:
     def __init__(self) -> None:
         #: By how much a value is too large, element by element.
         self._factors: dict[Node, torch.Tensor] = {}
+        #: Whether the input is multiplied by something, and not compared alone.
+        self.is_multiplied = False
 
     def follow(self, draft: Draft, name: str, exponents: Sequence[int]) -> None:
         """Scales an input and changes all weights that meet it.
@@ -121,7 +157,7 @@ class _Changes:
         target, args = node.target, node.args
         first = args[0] if args and isinstance(args[0], fx.Node) else None
         factor = self._factors.get(first) if first is not None else None
-        if target in MOVING and target is not aten.cat.default and len(node.all_input_nodes) == 1:
+        if target in MOVING and len(node.all_input_nodes) == 1:
             self._move(node)
         elif target is aten.index_select.default and factor is not None:
             self._factors[node] = factor.index_select(args[1], _constant(draft, args[2]))
@@ -129,9 +165,13 @@ class _Changes:
             parts = [self._of(each) for each in args[0]]
             self._factors[node] = torch.cat(parts, *args[1:])
         elif target is aten.linear.default and factor is not None:
+            if any(each in self._factors for each in args[2:]):
+                raise _NotScaledError
+            self.is_multiplied = True
             _replace(draft, node, 1, lambda weight: weight / _of_columns(factor))
         elif target in (aten.matmul.default, aten.mm.default) and factor is not None:
-            _replace(draft, node, 1, lambda weight: weight / _of_columns(factor).unsqueeze(-1))
+            self.is_multiplied = True
+            _replace(draft, node, 1, lambda weight: weight / _of_rows(factor, weight))
         elif target in (aten.mul.Tensor, aten.div.Tensor) and factor is not None:
             self._multiply(draft, node, factor)
         elif target in (
@@ -158,10 +198,12 @@ class _Changes:
     def _multiply(self, draft: Draft, node: Node, factor: torch.Tensor) -> None:
         other = node.args[1]
         if not isinstance(other, fx.Node):
+            self.is_multiplied = True
             self._factors[node] = factor
             return
         if other in self._factors:
             raise _NotScaledError
+        self.is_multiplied = True
         least = _least(factor)
         if node.target is aten.mul.Tensor:
             _replace(draft, node, 1, lambda weight: weight / least)
@@ -197,8 +239,16 @@ def _least(factor: torch.Tensor) -> torch.Tensor:
     return factor
 
 
+def _of_rows(factor: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Returns the factors of the rows of a matrix, or of the elements of a vector."""
+    columns = _of_columns(factor)
+    return columns.unsqueeze(-1) if weight.dim() > 1 else columns
+
+
 def _of_columns(factor: torch.Tensor) -> torch.Tensor:
     """Returns the factors of the last dimension, which must be the same in all rows."""
+    if factor.dim() < 2:
+        raise _NotScaledError
     rows = factor.flatten(0, -2)
     if not torch.equal(rows[:1].expand_as(rows), rows):
         raise _NotScaledError
@@ -237,7 +287,7 @@ def _known(draft: Draft, node: Any) -> tuple[torch.Tensor, bool] | None:
     if not isinstance(node, fx.Node) or node.target not in MOVING or len(node.all_input_nodes) != 1:
         return None
     source = _known(draft, node.all_input_nodes[0])
-    if source is None or node.target is aten.cat.default:
+    if source is None:
         return None
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda _: source[0])
     return node.target(*args, **kwargs), source[1]

@@ -213,18 +213,28 @@ impl Supply {
         self.demand.as_ref().map(|demand| demand.borrow().clone())
     }
 
-    /// Returns whether a program is under way whose jobs are known.
+    /// Returns whether a program is under way whose jobs are known, and has some left.
     pub fn is_expecting(&self) -> bool {
-        self.expected.is_some()
+        self.expected.as_ref().is_some_and(|it| !it.is_over())
     }
 
     /// Begins a program that takes these jobs, in order. Batches may have any size.
     pub fn expect(&mut self, wanted: &[Job]) {
+        self.expect_within(wanted, self.most_ahead);
+    }
+
+    /// Begins work that takes these jobs, of which two may always be made ahead.
+    pub fn expect_parts(&mut self, wanted: &[Job]) {
+        let largest = wanted.iter().map(Job::words).max().unwrap_or(0);
+        self.expect_within(wanted, self.most_ahead.max(2 * largest));
+    }
+
+    fn expect_within(&mut self, wanted: &[Job], most: usize) {
         self.expect_no_more();
         // A source that makes nothing ahead is asked only for what is needed, when it is needed.
         if self.is_ahead() {
             let jobs = needed(wanted, |kind| self.left(kind));
-            self.expected = Some(Expected::new(jobs, self.most_ahead));
+            self.expected = Some(Expected::new(jobs, most));
             self.order_ahead();
         }
     }

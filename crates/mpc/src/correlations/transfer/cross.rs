@@ -274,10 +274,12 @@ impl Transfer {
     ) -> Result<()> {
         // A refill must find both ends at the same transfer, so the pieces before it are finished.
         let group = PIECES * PIECE;
-        let n = out.len();
+        // Squares take transfers in one direction.
+        let is_both_ways = senders.len() == 1 && senders == choosers;
+        let later = if is_both_ways { 64 * out.len() } else { 0 };
         for (at, out) in out.chunks_mut(group).enumerate() {
             let range = at * group..at * group + out.len();
-            self.refill(64 * out.len(), 64 * (n - range.end))?;
+            self.refill(64 * out.len(), later.saturating_sub(64 * range.end))?;
             let (scalars, values) = (&scalars[range.clone()], &values[range]);
             self.cross_pieces(senders, choosers, scalars, values, out)?;
         }

@@ -4,8 +4,8 @@
 //! shares of uniform columns locally. A product of shared values is the sum of what each party
 //! computes alone and of a cross term for every ordered pair of parties. Cross terms come from
 //! correlated transfers (Gilboa 1999), in which one party's bits are the choices and the other's
-//! values are the correlation. Cross terms of matrix products come from encryption, if the session has it and it costs less
-//! (module `encrypted`).
+//! values are the correlation. Cross terms of matrix products come from encryption, if the session
+//! has it and it costs less (module `encrypted`).
 //!
 //! **Adversary:** semi-honest, all parties but one. Every transfer is secure for the honest one of
 //! its two parties ([`ot`]), and messages between a pair depend on that pair's values alone.
@@ -51,7 +51,7 @@ const AT_ONCE: usize = 1 << 20;
 /// One party's end of the transfers with all others.
 pub(crate) struct Transfer {
     channel: Channel,
-    /// Channel of the messages of refills, which are all of one step.
+    /// Channel of the messages of refills.
     refills: Channel,
     /// Refills that have begun ahead, by party.
     ahead: Vec<Ahead>,
@@ -73,8 +73,7 @@ const SET_UP: &str = "set up oblivious transfers";
 
 impl Transfer {
     /// Runs the base transfers with every other party.
-    pub fn new(mut channel: Channel, mut refills: Channel) -> Result<Self> {
-        refills.begin("refill silent transfers");
+    pub fn new(mut channel: Channel, refills: Channel) -> Result<Self> {
         let me = channel.party();
         let peers: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
         channel.begin(SET_UP);
@@ -108,7 +107,7 @@ impl Transfer {
         }
         Ok(Self {
             refills,
-            ahead: vec![Ahead::default(); channel.parties()],
+            ahead: (0..channel.parties()).map(|_| Ahead::default()).collect(),
             channel,
             pairs,
             own: Stream::new(&random_key()?, "correlations: own"),
@@ -225,8 +224,9 @@ impl Source for Transfer {
     fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
         // Forgetting is no step of the channel: parties need not forget at the same time.
         if !matches!(job, Job::Forget { .. }) {
-            self.channel
-                .begin(&format!("correlations: {}", job.describe()));
+            let step = format!("correlations: {}", job.describe());
+            self.channel.begin(&step);
+            self.refills.begin(&step);
         }
         match job {
             Job::Batch { kind, n } => {
@@ -243,9 +243,10 @@ impl Source for Transfer {
                 while start < *n {
                     let now = piece.min(n - start);
                     if !is_cut_later {
-                        let each = transfers(*kind);
+                        let (each, left) = (transfers(*kind), n - start - now);
+                        let later = if is_both_ways(*kind) { left * each } else { 0 };
                         // What the number of transfers leaves out is at most as much again.
-                        self.refill(2 * now * each, (n - start - now) * each)?;
+                        self.refill(2 * now * each, later)?;
                     }
                     pieces.push((now, self.batch(*kind, now)?));
                     start += now;
@@ -302,6 +303,17 @@ fn for_a_dealer() -> Error {
         "only a dealer can make the correlations of guarded comparisons, and of checks among three \
          and more parties: make them with source \"dealer\", or record the demand with the source \
          that is to make them",
+    )
+}
+
+/// Returns whether two parties make a kind by as many transfers in one direction as in the other.
+fn is_both_ways(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::LookUps { .. }
+            | Kind::CrossSelections
+            | Kind::CrossBits { .. }
+            | Kind::BitTriples { .. }
     )
 }
 

@@ -1,13 +1,15 @@
 //! Refills of silent transfers.
 //!
-//! A refill that is due is waited for. Refills for what a job has yet to take begin ahead, and their
-//! messages travel while this end computes. At both ends of a direction, each refill begins at the
-//! same transfer and ends at the same transfer: this follows from the jobs and from what is left.
-//! Refills have a channel of their own, since their messages are received in another order than
-//! those of the jobs are.
+//! A refill that is due is waited for. Refills for what a job has yet to take begin ahead, and
+//! their messages travel while this end computes. At both ends of a direction, each refill begins
+//! at the same transfer and ends at the same transfer: this follows from the jobs and from what is
+//! left. Refills have a channel of their own, since their messages are received in another order
+//! than those of the jobs are. Each message belongs to the step of the job in which its refill
+//! began, so that parties whose jobs differ are told.
 
 use super::{Transfer, or_accuse};
 use crate::Result;
+use net::Suspended;
 use ot::Refill;
 use std::collections::VecDeque;
 
@@ -17,18 +19,18 @@ use std::collections::VecDeque;
 const AHEAD: usize = 4;
 
 /// Refills with one other party that have begun ahead.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Ahead {
-    /// Those in which the other party sends.
-    coming: VecDeque<Refill>,
+    /// Those in which the other party sends, with the steps in which they began.
+    coming: VecDeque<(Refill, Suspended)>,
     /// The number of those in which this party has sent.
     sent: usize,
 }
 
 impl Transfer {
     /// Makes ready for a step that takes at most `now` transfers with each peer, in each direction,
-    /// of a job that takes about `later` more. A step may take more than that. What is then missing
-    /// comes from transfers that are not silent.
+    /// of a job that takes about `later` more in both directions. A step may take more than that.
+    /// What is then missing comes from transfers that are not silent.
     pub(super) fn refill(&mut self, now: usize, later: usize) -> Result<()> {
         for peer in self.peers() {
             while self.ahead[peer].sent > 0 && self.pair(peer).sender.refill(now).is_some() {
@@ -36,10 +38,13 @@ impl Transfer {
                 self.pair(peer).sender.refilled();
             }
             while self.pair(peer).receiver.refill(now).is_some() {
-                let Some(refill) = self.ahead[peer].coming.pop_front() else {
+                let Some((refill, begun)) = self.ahead[peer].coming.pop_front() else {
                     break;
                 };
+                let current = self.refills.suspend();
+                self.refills.resume(begun);
                 self.end_request(peer, refill)?;
+                self.refills.resume(current);
             }
         }
         self.refill_at_once(now)?;
@@ -56,7 +61,8 @@ impl Transfer {
                     break;
                 };
                 self.request(peer, refill)?;
-                self.ahead[peer].coming.push_back(refill);
+                let begun = self.refills.suspend();
+                self.ahead[peer].coming.push_back((refill, begun));
             }
         }
         Ok(())

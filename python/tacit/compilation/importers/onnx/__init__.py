@@ -1,4 +1,4 @@
-"""Importer of ONNX files, opset 13 and later, as PyTorch modules.
+"""Importer of ONNX files, opset 7 and later, as PyTorch modules.
 
 Files are treated as hostile: nothing is run, sizes are bounded, and everything that is missing is
 reported at once."""

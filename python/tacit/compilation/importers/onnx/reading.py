@@ -28,6 +28,9 @@ CONVERTED = 7
 #: functions.
 MOST_BYTES, MOST_NODES, DEEPEST = (1 << 31) - 1, 100_000, 100
 
+#: First version in which a Resize says where its elements come from.
+RESIZED = 11
+
 #: Greatest number of characters of another library's error.
 MOST_TOLD = 300
 
@@ -163,12 +166,27 @@ def _converted(model: Any, path: Path, opset: int) -> Any:
     from onnx import version_converter
 
     try:
-        return version_converter.convert_version(model, OLDEST)
-    except (RuntimeError, ValueError, TypeError) as error:
+        converted = version_converter.convert_version(model, OLDEST)
+    except (RuntimeError, ValueError, TypeError, version_converter.ConvertError) as error:
         raise setup_error(
             f"{path} is of opset {opset}, and ONNX's converter does not bring it to {OLDEST} "
             f"({printable(error, MOST_TOLD)}): export it again with opset_version={OLDEST} or later"
         ) from None
+    if opset < RESIZED:
+        _resize_as_before(converted.graph)
+    return converted
+
+
+def _resize_as_before(graph: Any) -> None:
+    """States where resized images take their elements from, which older versions did not say and
+    the converter leaves to the newer default."""
+    from onnx import helper
+
+    before = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    for node in graph.node:
+        stated = {each.name for each in node.attribute}
+        if node.op_type == "Resize" and "coordinate_transformation_mode" not in stated:
+            node.attribute.extend(helper.make_attribute(*each) for each in before.items())
 
 
 def _version() -> str:

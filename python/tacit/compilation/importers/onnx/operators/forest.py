@@ -14,6 +14,9 @@ import torch
 from tacit.compilation.importers.onnx.problems import NotImportedError
 from tacit.compilation.importers.onnx.table import Part
 
+#: Greatest number of targets, and of weights: one for each leaf and target.
+MOST_TARGETS, MOST_WEIGHTS = 1 << 12, 1 << 24
+
 #: Greatest number of nodes of an ensemble, and greatest depth of a tree.
 MOST_TREE_NODES, MOST_DEPTH = 1 << 20, 1 << 10
 
@@ -57,6 +60,8 @@ class Forest:
         #: Literal before each literal on its path, or -1, and the length of its path.
         self.before: list[int] = []
         self.depth: list[int] = []
+        if not 0 < targets <= MOST_TARGETS:
+            raise ValueError(f"{targets} targets, where at most {MOST_TARGETS} are imported")
         self.targets = targets
         #: Sum of the leaves of trees that have no branches.
         self.constant = torch.zeros(targets, dtype=torch.float64)
@@ -163,6 +168,12 @@ class Forest:
         thresholds = torch.tensor([each.threshold for each in self.branches], dtype=torch.float64)
         looks = [[each.feature for each in self.branches if each.mode == mode] for mode in MODES]
         steps, leaves = self.steps()
+        if len(leaves) * self.targets > MOST_WEIGHTS:
+            raise NotImportedError(
+                f"its {len(leaves)} leaves count for {self.targets} targets each: more than "
+                f"{MOST_WEIGHTS} weights",
+                "train smaller trees",
+            )
         rows = [_row(leaf, self.targets) for leaf in leaves]
         weights = torch.stack(rows, 1) if rows else torch.zeros(self.targets, 0)
         made = [Part("thresholds", thresholds.float())]

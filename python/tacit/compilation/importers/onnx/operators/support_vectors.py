@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from math import comb
 
 import torch
 from torch.nn import functional
@@ -83,7 +84,9 @@ def _classifier_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
 
 def _pairs(node: Node, counts: list[int]) -> list[Part]:
     """Returns the weight of each support vector in the score of each pair of classes."""
-    total = sum(counts)
+    total, rho = sum(counts), torch.tensor(node.numbers("rho") or [], dtype=torch.float32)
+    if min(counts) < 0 or len(rho) != comb(len(counts), 2):
+        raise ValueError(f"{len(rho)} offsets for the pairs of {len(counts)} classes")
     coefficients = torch.tensor(node.numbers("coefficients") or [], dtype=torch.float32)
     coefficients = coefficients.reshape(len(counts) - 1, total)
     first = [sum(counts[:at]) for at in range(len(counts))]
@@ -93,9 +96,6 @@ def _pairs(node: Node, counts: list[int]) -> list[Part]:
         mine, theirs = (slice(first[at], first[at] + counts[at]) for at in (one, other))
         row[mine], row[theirs] = coefficients[other - 1, mine], coefficients[one, theirs]
         rows.append(row)
-    rho = torch.tensor(node.numbers("rho") or [], dtype=torch.float32)
-    if len(rho) != len(rows):
-        raise ValueError(f"{len(rho)} offsets for {len(rows)} pairs of classes")
     parts = [Part("pairs", torch.stack(rows)), Part("rho", rho)]
     if slopes := node.numbers("prob_a"):
         offsets = node.numbers("prob_b") or [0.0]

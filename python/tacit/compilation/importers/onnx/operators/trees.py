@@ -111,23 +111,21 @@ def _numbers(node: Node, name: str) -> list[float]:
     return tensor.tolist() if tensor is not None else node.numbers(name) or []
 
 
-def _base(node: Node, targets: int) -> torch.Tensor:
-    """Returns what is added to the sum of each target."""
-    base = _numbers(node, "base_values") or [0.0]
-    if len(base) not in (1, targets):
-        raise ValueError(f"{len(base)} base values for {targets} targets")
-    return torch.tensor(base, dtype=torch.float64).expand(targets)
-
-
 def _classifier_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
     labels, ids = labels_of(node), set(node.integers("class_ids") or [])
     if len(labels) < 2:
         raise NotImportedError("it has fewer than two classes", "use a TreeEnsembleRegressor")
     forest, base = _ensemble(node, "class", len(labels)), _numbers(node, "base_values")
+    if len(ids) == 1 and len(labels) > 2:
+        raise NotImportedError(
+            f"its leaves count for one of {len(labels)} classes, which runtimes decide differently",
+            "export it with leaves of all classes, or as a TreeEnsembleRegressor",
+        )
     if len(ids) == 1:
-        # Of two classes, leaves count for one, and the score of the other follows from it.
-        forest.of_target(min(ids))
-        base = base[min(ids) :] if len(base) == len(labels) else base
+        # Leaves count for one class, and the score of the other follows from it.
+        (own,) = ids
+        forest.of_target(own)
+        base = base[own : own + 1] if len(base) == len(labels) else base
     elif len(base) == 1 and len(labels) == 2:
         # ONNX's runtime adds the only number to the first score.
         base = [*base, 0.0]
@@ -203,6 +201,8 @@ def _numbered_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
 
     def look(key: tuple[int, bool]) -> Any:
         at, is_leaf = key
+        if not 0 <= at < len(leaves if is_leaf else kinds):
+            raise ValueError(f"it names {at} of {len(leaves)} leaves and {len(kinds)} nodes")
         if is_leaf:
             return Leaf((leaves[at],))
         if not 0 <= kinds[at] < len(MODES):
@@ -218,7 +218,10 @@ def _numbered_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
     roots = node.integers("tree_roots") or []
     trees = [built.tree((root, False), look) for root in roots]
     forest = Forest(trees, node.integer("n_targets", 1))
-    forest.scale(_share(AGGREGATES[node.integer("aggregate_function", 1)], forest))
+    how = node.integer("aggregate_function", 1)
+    if not 0 <= how < len(AGGREGATES):
+        raise ValueError(f"the aggregate {how} is not known")
+    forest.scale(_share(AGGREGATES[how], forest))
     return forest.parts(columns(given[0]))
 
 
@@ -226,5 +229,7 @@ def _numbered_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
 def tree_ensemble(node: Node, x: torch.Tensor, *held: torch.Tensor) -> torch.Tensor:
     """Returns what the trees give, for each target."""
     how = node.integer("post_transform", 0)
+    if not 0 <= how < len(TRANSFORMS):
+        raise ValueError(f"the transform {how} is not known")
     named = replace(node, attributes={"post_transform": TRANSFORMS[how]})
     return transformed(named, _sums(x, held))
