@@ -117,14 +117,16 @@ impl Signing {
         let place = *place.ok_or(SignatureFault::Wrong)?;
         let mut received = locked(&self.received[from]);
         let last = received.entry(frame.channel).or_default();
-        let checked = match place {
-            _ if place <= *last => Err(SignatureFault::Again),
-            _ if place > *last + 1 => Err(SignatureFault::Gap),
-            _ => Ok(*last = place),
-        };
+        if place <= *last {
+            return Err(SignatureFault::Again);
+        }
+        if place > *last + 1 {
+            return Err(SignatureFault::Gap);
+        }
+        *last = place;
         drop(received);
         self.count(began);
-        checked
+        Ok(())
     }
 
     /// Returns the digest that is signed.
