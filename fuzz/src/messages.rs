@@ -3,7 +3,7 @@
 use crate::Target;
 use crate::edits::{bytes, edited, words};
 use kernels::stream::random_key;
-use lattice::{Ciphertexts, PublicKey, SecretKey, Tiling, Values};
+use lattice::{Ciphertexts, Layout, Prices, PublicKey, SecretKey, Tiling, Values};
 use ot::products::{self, Scalars};
 use ot::{Chosen, Pair, Setup};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -118,6 +118,14 @@ fn takes_extended(
 /// Rows, depth and columns of a product.
 const SHAPE: (usize, usize, usize) = (3, 5, 7);
 
+/// Returns how the product lies in blocks. No answers are packed, which would take keys.
+fn layout() -> Layout {
+    let (m, k, n) = SHAPE;
+    let tiling = Tiling::new(m, k, n, &Prices::of(None));
+    let tiling = Tiling::with(tiling.rows(), tiling.deepest(), false).expect("a tiling");
+    Layout::Matrices(tiling, [m, k, n])
+}
+
 /// A party that encrypts, and the three messages.
 struct Encrypted {
     secret: SecretKey,
@@ -126,17 +134,18 @@ struct Encrypted {
 
 static ENCRYPTED: LazyLock<Encrypted> = LazyLock::new(|| {
     let (m, k, n) = SHAPE;
-    let tiling = Tiling::new(m, k, n);
+    let layout = layout();
     let numbers = |n: usize| -> Vec<u64> { (0..n as u64).map(|i| i << 55 | i).collect() };
     let (mut secret, key) = SecretKey::new().expect("randomness");
     let scalars = secret
-        .encrypt(tiling, &numbers(m * k), k)
+        .encrypt(&layout, &numbers(m * k))
         .expect("randomness");
     let mut public = PublicKey::read(&key, &random_key().expect("randomness")).expect("a key");
     let (mut received, mut ready) = (Ciphertexts::default(), Values::default());
-    received.read(tiling, m, k, &scalars).expect("ciphertexts");
-    ready.read(tiling, &numbers(k * n), (k, n), 0..tiling.column_blocks(n));
-    let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
+    received.read(&layout, &scalars).expect("ciphertexts");
+    ready.read(&layout, &numbers(k * n), 0..layout.columns());
+    public.multiply(&received, &ready);
+    let answer = public.answer(&layout, 0..layout.columns(), &mut vec![0; m * n]);
     Encrypted {
         secret,
         messages: [key, scalars, answer].map(|message| bytes(&message)),
@@ -147,19 +156,17 @@ fn takes_ciphertext(data: &[u8]) -> bool {
     let Some((&which, edits)) = data.split_first() else {
         return false;
     };
-    let (m, k, n) = SHAPE;
-    let tiling = Tiling::new(m, k, n);
+    let ((m, _, n), layout) = (SHAPE, layout());
     let which = usize::from(which % 3);
     let message = words(&edited(&ENCRYPTED.messages[which], edits));
     match which {
         0 => PublicKey::read(&message, &random_key().expect("randomness")).is_ok(),
-        1 => Ciphertexts::default().read(tiling, m, k, &message).is_ok(),
+        1 => Ciphertexts::default().read(&layout, &message).is_ok(),
         _ => {
-            let columns = 0..tiling.column_blocks(n);
             let mut out = vec![0; m * n];
             ENCRYPTED
                 .secret
-                .decrypt(tiling, (m, n), columns, &message, &mut out)
+                .decrypt(&layout, 0..layout.columns(), &message, &mut out)
                 .is_ok()
         }
     }
