@@ -7,7 +7,7 @@ use mpc::{
     Shift, functions,
 };
 use std::sync::mpsc::channel;
-use testkit::{Random, Shared, edge_words, run, setting};
+use testkit::{Random, Shared, edge_words, measured, run, setting};
 
 const PARTIES: [usize; 2] = [2, 3];
 
@@ -63,21 +63,6 @@ fn in_the_clear(step: &Step) -> Vec<u64> {
     step.map
         .evaluate(&mut out, &[(&step.left.words, &step.right.words)]);
     out
-}
-
-/// Measures what a program sends and waits for, as a cost that combines all parties.
-fn measured<T>(
-    p: &mut dyn Protocol,
-    program: impl FnOnce(&mut dyn Protocol) -> Result<T>,
-) -> Result<(T, Cost)> {
-    let before = p.channel().meter().totals();
-    let result = program(p)?;
-    let after = p.channel().meter().totals();
-    let cost = Cost {
-        rounds: after.rounds - before.rounds,
-        bits: 8 * (after.payload_bytes - before.payload_bytes),
-    };
-    Ok((result, cost))
 }
 
 fn together(costs: &[Cost]) -> Cost {

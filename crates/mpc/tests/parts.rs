@@ -3,7 +3,7 @@
 use mpc::additive::Additive;
 use mpc::{Compared, Cost, Operation, Protocol, Recipient, Result};
 use std::sync::mpsc::channel;
-use testkit::{Random, Shared, deal, run, run_opened};
+use testkit::{Random, Shared, deal, measured, run, run_opened};
 
 /// Numbers of a part, in tests that set it.
 const PART: usize = 256;
@@ -41,21 +41,6 @@ fn numbers(n: usize) -> Vec<u64> {
 
 fn bit(plane: &[u64], i: usize) -> u64 {
     plane[i / 64] >> (i % 64) & 1
-}
-
-/// Runs a program, and returns what it cost this party with its result.
-fn measured<T>(
-    p: &mut dyn Protocol,
-    program: impl FnOnce(&mut dyn Protocol) -> Result<T>,
-) -> Result<(T, Cost)> {
-    let before = p.channel().meter().totals();
-    let result = program(p)?;
-    let after = p.channel().meter().totals();
-    let cost = Cost {
-        rounds: after.rounds - before.rounds,
-        bits: 8 * (after.payload_bytes - before.payload_bytes),
-    };
-    Ok((result, cost))
 }
 
 /// Opened signs, zeros, and rectified numbers, each with what it cost, and what was declared.

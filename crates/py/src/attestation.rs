@@ -18,8 +18,8 @@ pub fn attestation_model(kind: &str) -> String {
     attestation::threat_model(kind)
 }
 
-/// Makes evidence for a challenge, or for one that is drawn: of this machine, by the kernel's folder
-/// of reports, or simulated evidence. Returns the challenge and the evidence.
+/// Makes evidence for a challenge, or for one that is drawn: of this machine, by the kernel's
+/// folder of reports, or simulated evidence. Returns the challenge and the evidence.
 #[pyfunction]
 #[pyo3(signature = (challenge=None, folder=None, simulated=false))]
 pub fn make_evidence<'py>(

@@ -13,7 +13,7 @@ pub use shares::Shared;
 pub use submissions::components;
 pub use transcript::{Leak, REPETITIONS, Recorder, Transcript};
 
-use mpc::{Protocol, Settings};
+use mpc::{Cost, Protocol, Settings};
 use net::Mesh;
 pub use session::deal;
 use session::{Session, Transport};
@@ -71,6 +71,24 @@ pub fn run<T: Send>(
         |mesh| Session::open(mesh.clone(), &settings, Transport::Memory),
         |session| session.work(&program),
     )
+}
+
+/// Runs a program, and returns its result and what it cost this party.
+///
+/// # Errors
+/// Those of the program.
+pub fn measured<T>(
+    protocol: &mut dyn Protocol,
+    program: impl FnOnce(&mut dyn Protocol) -> mpc::Result<T>,
+) -> mpc::Result<(T, Cost)> {
+    let before = protocol.channel().meter().totals();
+    let result = program(protocol)?;
+    let after = protocol.channel().meter().totals();
+    let cost = Cost {
+        rounds: after.rounds - before.rounds,
+        bits: 8 * (after.payload_bytes - before.payload_bytes),
+    };
+    Ok((result, cost))
 }
 
 /// The work of a dealer, which runs in a separate thread.

@@ -44,6 +44,19 @@ RECTIFYING = (
 #: model's ReLU, for which the tolerance is stated, multiplied by secret factors.
 DROPPING = (aten.relu.default, torch.ops.tacit.rectified_affine.default)
 
+#: Operators that compare with a number, with those that compare with a tensor.
+OF_NUMBERS = {
+    aten.eq.Scalar: aten.eq.Tensor,
+    aten.ge.Scalar: aten.ge.Tensor,
+    aten.gt.Scalar: aten.gt.Tensor,
+    aten.le.Scalar: aten.le.Tensor,
+    aten.lt.Scalar: aten.lt.Tensor,
+    aten.ne.Scalar: aten.ne.Tensor,
+}
+
+#: Comparisons of two tensors.
+BETWEEN_TENSORS = tuple(OF_NUMBERS.values())
+
 #: Operators that consist of comparisons of their operands with each other, with zero and with
 #: public numbers, and of selections by the outcomes.
 COMPARING = (

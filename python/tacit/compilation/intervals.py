@@ -15,17 +15,35 @@ from tacit.compilation import layer_intervals  # noqa: F401
 from tacit.compilation.graph import Draft, Interval, Node
 from tacit.compilation.prover import Prover, hull, rule
 
-__all__ = ["MOVES", "SATURATED", "Prover", "bounds", "intervals"]
+__all__ = ["MOVES", "REARRANGING", "SATURATED", "Prover", "bounds", "intervals"]
 
 aten = torch.ops.aten
 
-#: Operators whose results are elements of their first argument, at any positions.
-MOVES = (
-    getitem,
+#: Operators whose one result has elements of their one operand, at positions that do not depend on
+#: it.
+REARRANGING = (
     aten.alias.default,
-    aten.chunk.default,
     aten.expand.default,
     aten.flatten.using_ints,
+    aten.narrow.default,
+    aten.permute.default,
+    aten.pixel_shuffle.default,
+    aten.reshape.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.t.default,
+    aten.transpose.int,
+    aten.unsqueeze.default,
+    aten.view.default,
+)
+
+#: Operators whose results are elements of their first argument, at any positions.
+MOVES = (
+    *REARRANGING,
+    getitem,
+    aten.chunk.default,
     aten.gather.default,
     aten.index_select.default,
     aten.max_pool1d.default,
@@ -33,20 +51,8 @@ MOVES = (
     aten.max_pool3d.default,
     aten.adaptive_max_pool2d.default,
     aten.adaptive_max_pool3d.default,
-    aten.narrow.default,
-    aten.permute.default,
-    aten.pixel_shuffle.default,
-    aten.reshape.default,
-    aten.select.int,
-    aten.slice.Tensor,
     aten.split.Tensor,
     aten.split_with_sizes.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.t.default,
-    aten.transpose.int,
-    aten.unsqueeze.default,
-    aten.view.default,
     aten.amax.default,
     aten.amin.default,
 )

@@ -36,7 +36,7 @@ from tacit.operators.numerics.bounds import (
     whole_equal,
 )
 from tacit.operators.numerics.compare_words import difference_width, less, opposite
-from tacit.operators.numerics.remembered_softmax import argument_of, seen_as
+from tacit.operators.numerics.remembered_softmax import Argument, argument_of, seen_as
 from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
@@ -75,36 +75,36 @@ def lt(x: Any, y: Any) -> SecretTensor:
     if is_secret(x) and is_secret(y):
         session, left, right, width = _compared(x, y)
         return bits_of(session, less(session, left, right, width))
-    session = session_of(x, y)
-    if _is_near(x, y):
-        # The arguments are not what a stated width is for.
-        with in_full(session):
-            return _by_public(*_by_arguments(x, y))
-    return _by_public(x, y)
+    near = _near_an_end(x, y)
+    if near is None:
+        return _by_public(x, y)
+    # The argument is not what a stated width is for.
+    with in_full(session_of(x, y)):
+        return _by_public(*_by_argument(x, y, *near))
 
 
 def _by_public(x: Any, y: Any) -> SecretTensor:
     return _less_than_public(x, y) if is_secret(x) else _greater_than_public(y, x)
 
 
-def _is_near(x: Any, y: Any) -> bool:
-    """Returns whether a probability is compared with a public number near 0 or 1."""
+def _near_an_end(x: Any, y: Any) -> tuple[Argument, float] | None:
+    """Returns the argument of a probability and the public number near 0 or 1 that it is compared
+    with; ``None`` for all other operands."""
     secret, other = (x, y) if is_secret(x) else (y, x)
     chance, known = number(other), argument_of(secret)
     is_near = chance is not None and (0.0 < chance < NEAR or 1.0 - NEAR < chance < 1.0)
-    return is_near and known is not None and known.clamped is None
+    if known is None or chance is None or not is_near or known.clamped is not None:
+        return None
+    return known, chance
 
 
-def _by_arguments(x: Any, y: Any) -> tuple[Any, Any]:
+def _by_argument(x: Any, y: Any, known: Argument, chance: float) -> tuple[Any, Any]:
     """Replaces a probability that is compared with a public number near 0 or 1.
 
     A probability has few bits there. The result of a sigmoid becomes its argument, and the result
     of a softmax its logarithm. The number is mapped in the same way.
     """
-    secret, other = (x, y) if is_secret(x) else (y, x)
-    chance, known = number(other), argument_of(secret)
-    assert chance is not None, "it is compared with a public number"
-    assert known is not None, "it is a probability"
+    secret = x if is_secret(x) else y
     if known.dim is None:
         found, bound = fraction(seen_as(known.x, secret)), math.log(chance / (1.0 - chance))
     else:

@@ -354,27 +354,18 @@ impl Protocol for Additive {
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
         let x = only(x);
-        if let Some(parts) = self.parts_of(x.len()) {
-            let parts = parts.iter().map(|part| (x[part.clone()].to_vec(), width));
-            let whole = |p: &mut dyn Protocol| p.sign(&[x], width).map(drop);
-            let signs =
-                self.in_parts(parts.collect(), whole, |p, (x, width)| p.sign(&[x], *width))?;
-            return Ok(parts::joined(&signs));
+        match self.parts_of(x.len()) {
+            Some(parts) => self.bits_in_parts(&parts, x, move |p, x| p.sign(&[x], width)),
+            None => sign::sign(self, x, Compared::proved(width), 0),
         }
-        sign::sign(self, x, Compared::proved(width), 0)
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
         let x = only(x);
-        if let Some(parts) = self.parts_of(x.len()) {
-            let parts = parts.iter().map(|part| (x[part.clone()].to_vec(), width));
-            let whole = |p: &mut dyn Protocol| p.equal_zero(&[x], width).map(drop);
-            let zeros = self.in_parts(parts.collect(), whole, |p, (x, width)| {
-                p.equal_zero(&[x], *width)
-            })?;
-            return Ok(parts::joined(&zeros));
+        match self.parts_of(x.len()) {
+            Some(parts) => self.bits_in_parts(&parts, x, move |p, x| p.equal_zero(&[x], width)),
+            None => sign::equal_zero(self, x, width),
         }
-        sign::equal_zero(self, x, width)
     }
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {

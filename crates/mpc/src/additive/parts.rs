@@ -49,12 +49,25 @@ impl Additive {
         }
     }
 
+    /// Runs an operation on each part that finds a bit, or several, for each number.
+    pub(super) fn bits_in_parts(
+        &mut self,
+        parts: &[Range<usize>],
+        x: &[u64],
+        work: impl Fn(&mut dyn Protocol, &[u64]) -> Result<Bits> + Copy + Send + 'static,
+    ) -> Result<Bits> {
+        let numbers = parts.iter().map(|part| x[part.clone()].to_vec()).collect();
+        let whole = |p: &mut dyn Protocol| work(p, x).map(drop);
+        let bits = self.in_parts(numbers, whole, move |p, x: &Vec<u64>| work(p, x))?;
+        Ok(joined(&bits))
+    }
+
     /// Runs an operation on each part. `whole` is the operation on all numbers.
     pub(super) fn in_parts<I, O>(
         &mut self,
         parts: Vec<I>,
         whole: impl FnOnce(&mut dyn Protocol) -> Result<()>,
-        work: fn(&mut dyn Protocol, &I) -> Result<O>,
+        work: impl Fn(&mut dyn Protocol, &I) -> Result<O> + Copy + Send + 'static,
     ) -> Result<Vec<O>>
     where
         I: Send + 'static,
@@ -99,7 +112,7 @@ impl Additive {
 }
 
 /// Puts bits of numbers behind each other. All but the last are of whole words.
-pub(super) fn joined(parts: &[Bits]) -> Bits {
+fn joined(parts: &[Bits]) -> Bits {
     let width = parts.first().map_or(1, Bits::width);
     let planes = (0..width).flat_map(|plane| {
         let words = move |bits: &Bits| plane * bits.stride()..(plane + 1) * bits.stride();

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::thread;
-use testkit::{Shared, run, usual_parties};
+use testkit::{Shared, measured, run, usual_parties};
 
 /// The result of a fiber.
 enum Made {
@@ -258,15 +258,9 @@ fn check(protocol: &str, operations: &[Operation]) {
             let operation = *operation;
             Box::new(move |p| perform(p, operation))
         };
-        let before = p.channel().meter().totals();
-        all(p, operations.iter().map(fiber).collect())?;
-        let after = p.channel().meter().totals();
+        let ((), spent) = measured(p, |p| all(p, operations.iter().map(fiber).collect()))?;
         let declared = operations.iter().map(|operation| p.cost(*operation));
         let declared = declared.fold(Cost::default(), Cost::beside);
-        let spent = Cost {
-            rounds: after.rounds - before.rounds,
-            bits: 8 * (after.payload_bytes - before.payload_bytes),
-        };
         Ok((declared, spent))
     });
     let measured = Cost {

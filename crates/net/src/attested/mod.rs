@@ -1,8 +1,8 @@
 //! Exchange of evidence between the members of a mesh, before anything else.
 //!
-//! Each member sends all others a nonce, a new Ed25519 key and the digest of its program. Then each
-//! makes evidence for all nonces, its number, the members, its certificate, its key and its program,
-//! and sends it to all others, once they have compared what each of them was told. A member that
+//! Each member sends all others a nonce, a new Ed25519 key and the digest of its program. They
+//! compare what each of them was told. Then each makes evidence for all nonces, its number, the
+//! members, its certificate, its key and its program, and sends it to all others. A member that
 //! accepts the evidence of all others signs its messages from then on, and takes no message without
 //! the signature of its sender. There is no way back: a member that sends no evidence, or evidence
 //! that is refused, ends the mesh.

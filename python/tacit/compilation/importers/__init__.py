@@ -54,7 +54,7 @@ def draft_of(
     if results and is_module:
         raise MisuseError(
             "results are named outputs of ONNX and TensorFlow files and of estimators; let the "
-            "module return what is wanted"
+            "module return these alone"
         )
     if secret and is_module:
         raise MisuseError(

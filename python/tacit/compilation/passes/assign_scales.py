@@ -28,6 +28,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tacit.compilation.calibration import Batches, observed
+from tacit.compilation.comparing import BETWEEN_TENSORS
 from tacit.compilation.digits import DISTANCE, Reach, most_bits
 from tacit.compilation.execute import revealed, share_weights
 from tacit.compilation.graph import Draft, Node, calls
@@ -57,16 +58,6 @@ MULTIPLYING = (
     torch.ops.aten.linear.default,
     torch.ops.tacit.affine.default,
     torch.ops.tacit.rectified_affine.default,
-)
-
-#: Comparisons of two tensors.
-DECIDING = (
-    torch.ops.aten.eq.Tensor,
-    torch.ops.aten.ge.Tensor,
-    torch.ops.aten.gt.Tensor,
-    torch.ops.aten.le.Tensor,
-    torch.ops.aten.lt.Tensor,
-    torch.ops.aten.ne.Tensor,
 )
 
 #: Greatest normalised squared error of an output at a usable scale.
@@ -316,7 +307,7 @@ def _decides(draft: Draft) -> bool:
             owned.add(node)
     return any(
         len(node.all_input_nodes) == 2 and not owned.isdisjoint(node.all_input_nodes)
-        for node in calls(draft.graph, *DECIDING)
+        for node in calls(draft.graph, *BETWEEN_TENSORS)
     )
 
 

@@ -18,7 +18,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from tacit.compilation.comparing import BETWEEN_TENSORS, OF_NUMBERS
 from tacit.compilation.graph import Draft, Node, outputs
+from tacit.compilation.intervals import REARRANGING
 from tacit.compilation.signature import MOST_EXPONENT
 
 aten = torch.ops.aten
@@ -36,37 +38,8 @@ LEAST, MOST = -10, 10
 #: would leave few bits for the others.
 MOST_COMPARED = 20
 
-#: Operators that compare with a number, with those that compare with a tensor.
-OF_NUMBERS = {
-    aten.eq.Scalar: aten.eq.Tensor,
-    aten.ge.Scalar: aten.ge.Tensor,
-    aten.gt.Scalar: aten.gt.Tensor,
-    aten.le.Scalar: aten.le.Tensor,
-    aten.lt.Scalar: aten.lt.Tensor,
-    aten.ne.Scalar: aten.ne.Tensor,
-}
-
-COMPARISONS = tuple(OF_NUMBERS.values())
-
 #: Operators that only move elements of their operand, or repeat them.
-MOVING = (
-    aten.alias.default,
-    aten.clone.default,
-    aten.expand.default,
-    aten.flatten.using_ints,
-    aten.narrow.default,
-    aten.permute.default,
-    aten.pixel_shuffle.default,
-    aten.reshape.default,
-    aten.select.int,
-    aten.slice.Tensor,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.t.default,
-    aten.transpose.int,
-    aten.unsqueeze.default,
-    aten.view.default,
-)
+MOVING = (*REARRANGING, aten.clone.default)
 
 
 class _NotScaledError(Exception):
@@ -175,7 +148,7 @@ class _Changes:
         elif target in (aten.mul.Tensor, aten.div.Tensor) and factor is not None:
             self._multiply(draft, node, factor)
         elif target in (
-            *COMPARISONS,
+            *BETWEEN_TENSORS,
             *OF_NUMBERS,
             aten.add.Tensor,
             aten.sub.Tensor,
@@ -196,14 +169,12 @@ class _Changes:
         self._factors[node] = node.target(*args, **kwargs)
 
     def _multiply(self, draft: Draft, node: Node, factor: torch.Tensor) -> None:
-        other = node.args[1]
+        other, self.is_multiplied = node.args[1], True
         if not isinstance(other, fx.Node):
-            self.is_multiplied = True
             self._factors[node] = factor
             return
         if other in self._factors:
             raise _NotScaledError
-        self.is_multiplied = True
         least = _least(factor)
         if node.target is aten.mul.Tensor:
             _replace(draft, node, 1, lambda weight: weight / least)
@@ -225,7 +196,7 @@ class _Changes:
             least = _least(factor)
             _replace(draft, node, sum(places) - own[0], lambda weight: weight * least)
             node.target = OF_NUMBERS.get(node.target, node.target)
-        if node.target not in COMPARISONS:
+        if node.target not in BETWEEN_TENSORS:
             shape = node.meta["value"].shape
             self._factors[node] = factor.expand(shape)
 
