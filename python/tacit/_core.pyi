@@ -375,8 +375,8 @@ class Given:
 
 #: Results of a program for this party. In order: the result or status; the outputs, each with its
 #: values or its shares, fraction bits and flags; the number of instructions; the printed bytes; the
-#: values that were opened; the waiting times in seconds, by message; and the values that this
-#: party was to learn but that left their range.
+#: values that were opened; the waiting times in seconds, by message; the accesses at secret
+#: addresses of few values; and the values that this party was to learn but that left their range.
 Told = tuple[
     int | None,
     list[tuple[list[int] | None, list[list[int]] | None, int, list[Flag]]],
@@ -384,6 +384,7 @@ Told = tuple[
     bytes,
     list[tuple[str, int | None, int]],
     list[tuple[str, float]],
+    list[tuple[str, int, int]],
     list[str],
 ]
 

@@ -7,7 +7,7 @@ use crate::session::Session;
 use ::riscv::Signs;
 use ::riscv::host::arrays::{Array, Content};
 use ::riscv::host::calls::{Argument, Call, Kind, Returned, call};
-use ::riscv::host::execution::{Opened, Options, Waited};
+use ::riscv::host::execution::{Opened, Options, Scanned, Waited};
 use ::riscv::host::runs::{Output, Run, run};
 use ::riscv::numbers::fixed_point::Range;
 use ::riscv::secret::evaluation::{Fate, Learned};
@@ -127,6 +127,7 @@ type Results = (
     Vec<u8>,
     Vec<Shown>,
     Vec<(String, f64)>,
+    Vec<(String, u64, u64)>,
     Vec<String>,
 );
 
@@ -183,6 +184,7 @@ impl Session {
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
             learned.waited.into_iter().map(waited).collect(),
+            learned.scanned.into_iter().map(scanned).collect(),
             learned.failed,
         ))
     }
@@ -224,6 +226,7 @@ impl Session {
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
             learned.waited.into_iter().map(waited).collect(),
+            learned.scanned.into_iter().map(scanned).collect(),
             learned.failed,
         ))
     }
@@ -281,6 +284,10 @@ fn output_values(outputs: Vec<Learned>, flags: Vec<Vec<SharedFlag>>) -> Vec<Outp
         }
     };
     outputs.into_iter().zip(flags).map(one).collect()
+}
+
+fn scanned(scanned: Scanned) -> (String, u64, u64) {
+    (scanned.what, scanned.accesses, scanned.addresses)
 }
 
 fn waited(Waited { what, seconds }: Waited) -> (String, f64) {

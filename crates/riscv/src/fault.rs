@@ -80,10 +80,10 @@ pub enum Fault {
     )]
     SecretBranch,
     #[error(
-        "a loop's exit depends on a secret: bound the loop by a public number, or select one of \
-         two values"
+        "a loop's exit depends on a secret, and no public number has ended it after {0} trips: \
+         bound the loop by a public number, or state its most trips by TACIT_BOUND(n) in it"
     )]
-    SecretLoop,
+    SecretLoop(usize),
     #[error(
         "branches on secrets are nested more than {0} deep: bound the recursion by a public number"
     )]
@@ -104,7 +104,8 @@ pub enum Fault {
     SecretJump,
     #[error(
         "memory is accessed at a secret address: mark the table as oblivious and index it from its \
-         beginning, or read all its elements and select one"
+         beginning, or read all its elements and select one, or state a small range of the index \
+         by tacit_range or --range"
     )]
     SecretAddress,
     #[error(
@@ -177,6 +178,11 @@ pub enum Fault {
          tacit_reveal"
     )]
     SecretPrinted,
+    #[error(
+        "a text that is read as numbers or words is secret, and so are its lengths: share the \
+         numbers themselves, as in --secret in=0:i32:numbers.txt, and read them by fread"
+    )]
+    SecretText,
     #[error("the exit status is secret: write it to a file that is an --output")]
     SecretStatus,
     #[error("tacit_range says that a number is from {0} to {1}, and it is not: give a wider range")]
@@ -247,7 +253,7 @@ impl Fault {
         match self {
             Self::OnSide { cause, .. } => cause.is_of_secrets(),
             Self::SecretBranch
-            | Self::SecretLoop
+            | Self::SecretLoop(_)
             | Self::Nested(_)
             | Self::CallOnSide
             | Self::OpeningOnSide
@@ -265,6 +271,7 @@ impl Fault {
             | Self::Divisor(_)
             | Self::Beyond(_)
             | Self::SecretPrinted
+            | Self::SecretText
             | Self::SecretStatus => true,
             _ => false,
         }
@@ -282,7 +289,7 @@ impl Fault {
     #[must_use]
     pub fn on_side(self, branch: u64) -> Self {
         match self {
-            Self::OnSide { .. } | Self::SecretBranch | Self::SecretLoop | Self::Limit(_) => self,
+            Self::OnSide { .. } | Self::SecretBranch | Self::SecretLoop(_) | Self::Limit(_) => self,
             cause => Self::OnSide {
                 branch,
                 cause: Box::new(cause),
@@ -317,7 +324,7 @@ mod tests {
             Fault::Limit(_) => 12,
             Fault::Breakpoint => 13,
             Fault::SecretBranch => 14,
-            Fault::SecretLoop => 15,
+            Fault::SecretLoop(_) => 15,
             Fault::Nested(_) => 16,
             Fault::CallOnSide => 17,
             Fault::OpeningOnSide => 18,
@@ -349,6 +356,7 @@ mod tests {
             Fault::Beyond(_) => 44,
             Fault::NotBetween(..) => 45,
             Fault::Divisor(_) => 46,
+            Fault::SecretText => 47,
         }
     }
 
@@ -375,7 +383,7 @@ mod tests {
             Fault::Limit(8),
             Fault::Breakpoint,
             Fault::SecretBranch,
-            Fault::SecretLoop,
+            Fault::SecretLoop(8),
             Fault::Nested(8),
             Fault::CallOnSide,
             Fault::OpeningOnSide,
@@ -393,6 +401,7 @@ mod tests {
             Fault::SecretBits,
             Fault::NotFixed,
             Fault::SecretPrinted,
+            Fault::SecretText,
             Fault::SecretStatus,
             Fault::NotInRange(8, 8),
             Fault::Aborted,
@@ -426,7 +435,7 @@ mod tests {
         // `InvalidProgram` and `OnSide` carry a message that states its own remedy.
         places.extend([0, 19]);
         places.sort_unstable();
-        assert_eq!(places, (0..47).collect::<Vec<_>>());
+        assert_eq!(places, (0..48).collect::<Vec<_>>());
         let bytes = 1;
         let one = Fault::Unmapped { address, bytes }.to_string();
         assert!(one.starts_with("1 byte at 0x8 is outside"), "{one}");

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from tacit.commands.options import add_setting, chosen_setting, write_json
-from tacit.commands.riscv_job import Job, add_job, job, values
+from tacit.commands.riscv_job import Job, add_job, job, scanned_lines, values
 from tacit.errors import StoppedError, stopped_error
 from tacit.providers import consumes
 
@@ -56,6 +56,7 @@ def run(parsed: argparse.Namespace) -> None:
         "correlation_bytes": made,
         **({"verification": report["verification"]} if "verification" in report else {}),
         "opened": report["opened"],
+        "scanned": report["scanned"],
         "refused": [],
     }
     write_json(parsed.json, cost)
@@ -69,6 +70,8 @@ def run(parsed: argparse.Namespace) -> None:
         print(f"correlations: {made} bytes sent or received by the party that does so most")
     elif consumes(setting.protocol):
         print("as with source ot; not counted: correlations; --source says where they come from")
+    for line in scanned_lines(cost):
+        print(line)
     for each in cost["opened"]:
         print(f"opens {values(each['values'])} of {each['what']} to {each['to']}")
 

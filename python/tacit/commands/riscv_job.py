@@ -194,6 +194,7 @@ class Job:
             "seconds": max(each["seconds"] for each in told),
             **verification_of([Verification(**each) for each in verifications]),
             "opened": [each._asdict() for each in found.opened],
+            "scanned": [each._asdict() for each in found.scanned],
             "waiting": found.waited,
         }
 
@@ -215,6 +216,15 @@ def _meter_readings(here: "Session", own: dict[str, float]) -> list[dict[str, An
 def values(count: int) -> str:
     """Returns a number of values in words."""
     return f"{count} value{'s' * (count != 1)}"
+
+
+def scanned_lines(report: dict[str, Any]) -> list[str]:
+    """Returns a line for each place that accesses secret addresses of few values."""
+    return [
+        f"accesses {each['addresses']} addresses for {each['accesses']} secret ones at "
+        f"{each['what']}"
+        for each in report["scanned"]
+    ]
 
 
 def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
@@ -239,6 +249,8 @@ def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
         f"{each['what']} ({values(each['values'])}, to {each['to']})" for each in report["opened"]
     )
     console.print(f"opened: {opened or 'nothing'}", markup=False, highlight=False)
+    for line in scanned_lines(report):
+        console.print(line, markup=False, highlight=False)
     waiting = ", ".join(f"{what} {seconds:.3f} s" for what, seconds in report["waiting"].items())
     console.print(f"this party waited for: {waiting or 'nothing'}", markup=False, highlight=False)
 

@@ -13,7 +13,7 @@ program stops if an observable action, such as a branch or a memory address, wou
 secret; the error names the place. The machine itself is in crates/riscv."""
 
 from tacit.riscv.arrays import MOST_ELEMENTS, TYPES, Range, Receiver, Typed
-from tacit.riscv.program import LARGEST, LIMIT, Opened, Outcome, Program, load
+from tacit.riscv.program import LARGEST, LIMIT, Opened, Outcome, Program, Scanned, load
 
 __all__ = [
     "LARGEST",
@@ -23,6 +23,7 @@ __all__ = [
     "Opened",
     "Outcome",
     "Program",
+    "Scanned",
     "Range",
     "Receiver",
     "Typed",

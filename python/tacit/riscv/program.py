@@ -56,6 +56,17 @@ class Opened(NamedTuple):
     values: int
 
 
+class Scanned(NamedTuple):
+    """Accesses at secret addresses of few values, all of which are read or written."""
+
+    #: The place in the program.
+    what: str
+    #: The number of accesses.
+    accesses: int
+    #: The number of addresses that were read or written for them.
+    addresses: int
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The results of a program that this party learns."""
@@ -75,6 +86,8 @@ class Outcome:
     #: that the program set with ``tacit_label``. Words that are computed together count for the
     #: function that most of them are from.
     waited: dict[str, float]
+    #: The accesses at secret addresses of few values, by place in the program.
+    scanned: list[Scanned]
 
 
 class Program:
@@ -401,7 +414,7 @@ def _outcome(
     Raises:
         RangeError: a range check behind a value that this party was to learn failed.
     """
-    result, had, instructions, printed, opened, waited, failed = told
+    result, had, instructions, printed, opened, waited, scanned, failed = told
     here, known, outputs = session(), union(each.known for each in arrays), {}
     # A program that a failed range check stopped has no outputs.
     for name, kind, (values, own, scale, flags) in zip(names, types, had, strict=not failed):
@@ -409,7 +422,15 @@ def _outcome(
         if isinstance(outputs[name], SecretTensor):
             outputs[name].depends(union((known, *flags)))
     shown = [Opened(what, "all" if to is None else to, values) for what, to, values in opened]
-    outcome = Outcome(_number(result, returns), outputs, instructions, printed, shown, dict(waited))
+    outcome = Outcome(
+        _number(result, returns),
+        outputs,
+        instructions,
+        printed,
+        shown,
+        dict(waited),
+        [Scanned(*each) for each in scanned],
+    )
     refusal = _refusal(here, known, [to for _, to, _ in opened], failed)
     if refusal is None:
         return outcome

@@ -90,11 +90,23 @@ void *memset(void *to, int byte, size_t size) {
     return to;
 }
 
-int memcmp(const void *left, const void *right, size_t size) {
-    const unsigned char *one = left, *other = right;
-    for (size_t at = 0; at < size; at++)
-        if (one[at] != other[at]) return one[at] < other[at] ? -1 : 1;
-    return 0;
+/* Compares halves, so that the result for n secret bytes takes the rounds of log n bytes. Both halves are compared
+ * whatever the first one says: a compiler may not put the second behind a branch. */
+static int compared(const unsigned char *one, const unsigned char *other, size_t size) {
+    if (size == 0) return 0;
+    if (size == 1) return (*one > *other) - (*one < *other);
+    int first = compared(one, other, size / 2);
+    int second = compared(one + size / 2, other + size / 2, size - size / 2);
+    __asm__ volatile("" : "+r"(first), "+r"(second));
+    return first ? first : second;
+}
+
+int memcmp(const void *left, const void *right, size_t size) { return compared(left, right, size); }
+
+size_t strnlen(const char *text, size_t most) {
+    size_t length = 0;
+    for (; length < most && text[length]; length++) AS_IT_IS;
+    return length;
 }
 
 size_t strlen(const char *text) {

@@ -24,7 +24,19 @@ void _Exit(int status) {
     for (;;) tacit_call(TACIT_EXIT, status, 0, 0);
 }
 
+enum { FUNCTIONS = 32 };
+
+static void (*at_exit[FUNCTIONS])(void);
+static int functions;
+
+int atexit(void (*function)(void)) {
+    if (functions == FUNCTIONS) return -1;
+    at_exit[functions++] = function;
+    return 0;
+}
+
 void exit(int status) {
+    while (functions > 0) at_exit[--functions]();
     tacit_close_all();
     _Exit(status);
 }

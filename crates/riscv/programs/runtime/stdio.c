@@ -1,5 +1,6 @@
 /* Files and what is printed. A large read goes where it is wanted at once, so that what is secret is not moved. */
 #include "system.h"
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,10 @@ FILE *fopen(const char *name, const char *mode) {
     for (FILE *file = files; file < files + FILES; file++) {
         if (file->is_open) continue;
         long descriptor = tacit_call(TACIT_OPEN_AT, HERE, (long)name, flags);
-        if (descriptor < 0) return NULL;
+        if (descriptor < 0) {
+            errno = ENOENT;
+            return NULL;
+        }
         file->descriptor = (int)descriptor;
         file->buffer = buffers[file - files];
         file->from = file->to = 0;
@@ -164,6 +168,13 @@ int ferror(FILE *file) { return file->failed; }
 int fgetc(FILE *file) {
     unsigned char byte;
     return fread(&byte, 1, 1, file) ? byte : EOF;
+}
+
+int ungetc(int byte, FILE *file) {
+    if (byte == EOF || file->writes || file->from == 0) return EOF;
+    file->buffer[--file->from] = (unsigned char)byte;
+    file->at_end = 0;
+    return byte;
 }
 
 int getchar(void) { return fgetc(stdin); }

@@ -22,6 +22,14 @@ int feof(FILE *file);
 int ferror(FILE *file);
 int fgetc(FILE *file);
 int getchar(void);
+int ungetc(int byte, FILE *file);
+void perror(const char *text);
+/* Public text only; a file of secret numbers is read by fread. */
+int scanf(const char *format, ...) __attribute__((format(scanf, 1, 2)));
+int fscanf(FILE *file, const char *format, ...) __attribute__((format(scanf, 2, 3)));
+int sscanf(const char *text, const char *format, ...) __attribute__((format(scanf, 2, 3)));
+int vfscanf(FILE *file, const char *format, va_list places);
+int vsscanf(const char *text, const char *format, va_list places);
 char *fgets(char *line, int size, FILE *file);
 int fputc(int byte, FILE *file);
 int putchar(int byte);

@@ -18,6 +18,17 @@ int atoi(const char *text);
 long atol(const char *text);
 long strtol(const char *text, char **end, int base);
 unsigned long strtoul(const char *text, char **end, int base);
+/* Exact for up to 15 digits and powers of ten from -22 to 22; other numbers may be off in their last bits. */
+double strtod(const char *text, char **end);
+double atof(const char *text);
+
+/* Numbers that all parties know. */
+#define RAND_MAX 0x7fffffff
+int rand(void);
+void srand(unsigned seed);
+
+/* At most 32 functions. */
+int atexit(void (*function)(void));
 
 /* Two elements, in this order, are compared where a network of sorting has them: which these are depends on `count`
  * alone, so that secrets are sorted as everything else is. */

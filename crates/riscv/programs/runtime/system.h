@@ -11,6 +11,8 @@ enum {
     TACIT_EXIT = 93,
     TACIT_KILL = 129,
     TACIT_BREAK = 214,
+    /* The machine's own: a byte of text is about to be read as a part of a number or a word. */
+    TACIT_TEXT = 0x7ac6,
 };
 
 static inline long tacit_call(long number, long first, long second, long third) {

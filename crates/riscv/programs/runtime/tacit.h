@@ -54,6 +54,16 @@
         __asm__ volatile("ecall" : "+r"(tacit_a0) : "r"(tacit_a1), "r"(tacit_a7) : "memory"); \
     })
 
+/* Stands in a loop whose exit depends on a secret, and states that it makes at most `most` trips, a number that
+ * everybody knows: so many are made, and those after the exit change nothing. If a loop makes more, results are
+ * wrong. */
+#define TACIT_BOUND(most)                                                                 \
+    ({                                                                                    \
+        register uint64_t tacit_a0 __asm__("a0") = (uint64_t)(most);                      \
+        register uint64_t tacit_a7 __asm__("a7") = 0x7ac5;                                \
+        __asm__ volatile("ecall" : "+r"(tacit_a0) : "r"(tacit_a7) : "memory");            \
+    })
+
 /* A table that may be read and written at secret places, as in TACIT_OBLIVIOUS static const uint8_t table[256]. */
 #define TACIT_OBLIVIOUS TACIT_SECTION(__COUNTER__)
 #define TACIT_SECTION(number) TACIT_SECTION_OF(number)

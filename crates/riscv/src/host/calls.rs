@@ -6,7 +6,7 @@
 use crate::elf::program::Program;
 use crate::fault::Fault;
 use crate::host::arrays::{Array, check_length, share_arrays};
-use crate::host::execution::{Execution, Finished, Left, Opened, Options, Waited};
+use crate::host::execution::{Execution, Finished, Left, Opened, Options, Scanned, Waited};
 use crate::machine::{Machine, RETURNED, register};
 use crate::memory::MOST;
 use crate::numbers::words::{Signs, Words};
@@ -148,6 +148,8 @@ pub struct Outcome {
     pub opened: Vec<Opened>,
     /// The number of executed instructions.
     pub instructions: u64,
+    /// The accesses at secret addresses of few values, by place in the program.
+    pub scanned: Vec<Scanned>,
     /// The time spent waiting for messages, by cause.
     pub waited: Vec<Waited>,
     /// The flags of range checks that each kept output depends on, in checked mode.
@@ -225,6 +227,7 @@ fn outcome(execution: &Execution, protocol: &mut dyn Protocol, finished: Finishe
         outputs: finished.learned,
         printed: execution.system.printed().to_vec(),
         instructions: execution.machine.carried_out(),
+        scanned: execution.scanned(),
         waited: execution.waited(protocol),
         opened: finished.opened,
         flags: finished.flags,

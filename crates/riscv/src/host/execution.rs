@@ -98,6 +98,17 @@ pub struct Execution<'a> {
     failed: Vec<String>,
 }
 
+/// Accesses to memory at secret addresses of few possible values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scanned {
+    /// The place in the program.
+    pub what: String,
+    /// The number of accesses.
+    pub accesses: u64,
+    /// The number of addresses that were accessed for them.
+    pub addresses: u64,
+}
+
 /// Time spent waiting for messages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Waited {
@@ -312,6 +323,17 @@ impl<'a> Execution<'a> {
             }
         });
         shown.collect()
+    }
+
+    /// Returns where the program accessed secret addresses of few values, by place in the program.
+    #[must_use]
+    pub fn scanned(&self) -> Vec<Scanned> {
+        let few = self.machine.few().iter().map(|(pc, few)| Scanned {
+            what: self.program.place(*pc).to_string(),
+            accesses: few.accesses,
+            addresses: few.addresses,
+        });
+        few.collect()
     }
 
     /// Returns where this party has waited, the longest time first. An operation on words of

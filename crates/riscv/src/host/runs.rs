@@ -3,7 +3,7 @@
 use crate::elf::program::Program;
 use crate::fault::Fault;
 use crate::host::arrays::{Array, check_length, share_arrays};
-use crate::host::execution::{Execution, Finished, Left, Opened, Options, Waited};
+use crate::host::execution::{Execution, Finished, Left, Opened, Options, Scanned, Waited};
 use crate::memory::Memory;
 use crate::secret::Word;
 use crate::secret::evaluation::{Fate, Learned};
@@ -49,6 +49,8 @@ pub struct Outcome {
     pub opened: Vec<Opened>,
     /// The number of executed instructions.
     pub instructions: u64,
+    /// The accesses at secret addresses of few values, by place in the program.
+    pub scanned: Vec<Scanned>,
     /// The time spent waiting for messages, by cause.
     pub waited: Vec<Waited>,
     /// The flags of range checks that each kept output depends on, in checked mode.
@@ -115,6 +117,7 @@ pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
         printed: execution.system.printed().to_vec(),
         outputs: finished.learned,
         instructions: execution.machine.carried_out(),
+        scanned: execution.scanned(),
         waited: execution.waited(protocol),
         opened: finished.opened,
         flags: finished.flags,

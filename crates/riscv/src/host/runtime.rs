@@ -17,17 +17,23 @@ macro_rules! sources {
 
 /// All sources and headers of the runtime.
 pub const SOURCES: &[Source] = sources![
+    "alloca.h",
     "assert.h",
     "ctype.c",
     "ctype.h",
     "decimal.c",
     "decimal.h",
+    "division.c",
+    "errno.h",
     "inttypes.h",
+    "library.c",
     "limits.h",
     "math.c",
     "math.h",
     "memory.c",
+    "memory.h",
     "printf.c",
+    "scanf.c",
     "setjmp.c",
     "setjmp.h",
     "sort.c",
@@ -40,4 +46,5 @@ pub const SOURCES: &[Source] = sources![
     "system.h",
     "tacit.h",
     "text.c",
+    "time.h",
 ];

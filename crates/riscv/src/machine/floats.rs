@@ -115,17 +115,24 @@ impl<W: Words> Machine<W> {
     }
 
     pub(super) fn load_float(&mut self, of: Precision, with: &Operands) -> Result<()> {
-        let address = self.address(with.rs1.into(), with.immediate.into())?;
-        let loaded = self.bytes_at(address, of.bytes())?;
+        let (rs1, offset) = (with.rs1.into(), with.immediate.into());
+        let loaded = match self.address(rs1, offset) {
+            Ok(address) => self.bytes_at(address, of.bytes())?,
+            Err(_) => self.load_float_of_few(of, rs1, offset)?,
+        };
         let word = self.boxed(loaded, of);
         self.set_float_register(with.rd.into(), word);
         Ok(())
     }
 
     pub(super) fn store_float(&mut self, of: Precision, with: &Operands) -> Result<()> {
-        let address = self.address(with.rs1.into(), with.immediate.into())?;
-        let word = &self.hart.floats.registers[usize::from(with.rs2)];
+        let (rs1, offset) = (with.rs1.into(), with.immediate.into());
         let bytes = of.bytes().into();
+        let Ok(address) = self.address(rs1, offset) else {
+            let word = self.float_register(with.rs2.into()).clone();
+            return self.store_at_few(bytes, rs1, offset, &word);
+        };
+        let word = &self.hart.floats.registers[usize::from(with.rs2)];
         let stored = self.memory.store(&self.words, address, bytes, word);
         stored.map_err(|fault| super::in_stack(fault, address))
     }

@@ -29,6 +29,20 @@ pub const PRINTED: u64 = 0x7ac3;
 /// the bounds as doubles. Other systems do not have this call, and there it has no effect.
 pub const REAL_RANGE: u64 = 0x7ac4;
 
+/// States that a loop with a secret exit makes at most so many trips. Argument: the number. It
+/// stands in the loop, and counts the trips itself. Other systems do not have this call, and there
+/// it has no effect.
+pub const TRIPS: u64 = 0x7ac5;
+
+/// Announces that a byte of text is about to be read as a part of a number or a word. A secret one
+/// stops the program here, and not at the end of a loop over its digits. Other systems do not have
+/// this call.
+pub const TEXT: u64 = 0x7ac6;
+
+/// The loops whose trips are counted: the address of the statement and the call depth, the number
+/// of branches that were open on the first trip, and the number of trips.
+pub(super) type Bounds = Vec<((u64, i64), usize, u64)>;
+
 /// The maximum number of bytes of a label, and of labels of a program.
 const LABEL_BYTES: u64 = 64;
 const DIFFERENT: usize = 1024;
@@ -54,8 +68,15 @@ impl<W: Words> Machine<W> {
                 let [address, bytes] = self.arguments()?;
                 self.name(address, bytes)?;
             }
+            Some(TRIPS) => {
+                let [most] = self.arguments()?;
+                self.count_trip(most);
+            }
             Some(PRINTED) => {
                 self.argument(0).map_err(|_| Fault::SecretPrinted)?;
+            }
+            Some(TEXT) => {
+                self.argument(0).map_err(|_| Fault::SecretText)?;
             }
             _ => return Ok(false),
         }
@@ -94,6 +115,30 @@ impl<W: Words> Machine<W> {
         let known = self.words.bounded(&word, least, most);
         self.words.claim(is_claimed);
         self.memory.store(&self.words, address, 8, &known)
+    }
+
+    /// Counts a trip of a loop, and gives up the side that is being executed if there are more than
+    /// stated. Each trip of a loop with a secret exit has more open branches than the one before. A
+    /// trip with as many as the first is the first again.
+    fn count_trip(&mut self, most: u64) {
+        let open = self.sides.len();
+        // Outside branches, the call has been passed already.
+        let call = match open {
+            0 => self.pc.wrapping_sub(4),
+            _ => self.pc,
+        };
+        let place = (call, self.calls);
+        let known = self.bounds.iter().position(|(at, ..)| *at == place);
+        let at = known.unwrap_or_else(|| {
+            self.bounds.push((place, open, 0));
+            self.bounds.len() - 1
+        });
+        let (_, first, trips) = &mut self.bounds[at];
+        if open <= *first {
+            (*first, *trips) = (open, 0);
+        }
+        *trips += 1;
+        self.is_given_up = *trips > most && open > *first;
     }
 
     /// Attributes new words to the call that was just made.

@@ -5,6 +5,7 @@
 //! | [`code`] | the instructions of a program, decoded once |
 //! | [`secret_branch`], [`post_dominators`] | branches on secrets, and where their two sides meet again |
 //! | [`secret_address`], [`linear_scan`] | loads and stores at secret addresses, by a scan of the object |
+//! | [`few_addresses`] | loads and stores at secret addresses of few possible values |
 //! | `hints` | statements of a program about its own work: ranges, labels |
 //! | `floats`, `vectors` | the registers of F and D, and of V |
 //! | `cold` | rare instructions, kept out of the main loop |
@@ -12,6 +13,7 @@
 
 pub mod code;
 mod cold;
+pub mod few_addresses;
 mod floats;
 mod hints;
 pub mod linear_scan;
@@ -84,7 +86,13 @@ pub struct Machine<W: Words> {
     every: u64,
     joins: Joins,
     /// The open branches on secrets, the innermost last.
-    sides: Vec<secret_branch::Open>,
+    sides: Vec<secret_branch::Open<W::Word>>,
+    /// The branches that were opened since the outermost one.
+    within: u64,
+    /// Whether the side that is being executed is given up: see [`hints::TRIPS`].
+    is_given_up: bool,
+    /// The stated bounds of loops that are being executed.
+    bounds: hints::Bounds,
     /// The call depth relative to the outermost open branch.
     calls: i64,
     /// The instructions whose branches on secrets are opened.
@@ -94,6 +102,8 @@ pub struct Machine<W: Words> {
     opened: BTreeMap<u64, u64>,
     /// The objects that may be accessed at secret addresses.
     oblivious: Vec<Range<u64>>,
+    /// The accesses at secret addresses of few values, by instruction.
+    few: BTreeMap<u64, few_addresses::Few>,
     /// The program's label for its present work, which replaces function names in reports.
     label: Option<u32>,
     /// All labels of the program.
@@ -197,11 +207,15 @@ impl<W: Words> Machine<W> {
             every: u64::MAX,
             joins: Joins::new(program.symbols.function_ends()),
             sides: Vec::new(),
+            within: 0,
+            is_given_up: false,
+            bounds: hints::Bounds::default(),
             calls: 0,
             opening: Vec::new(),
             pending: None,
             opened: BTreeMap::new(),
             oblivious: program.symbols.oblivious().to_vec(),
+            few: BTreeMap::new(),
             label: None,
             labels: Vec::new(),
             passed: None,
@@ -460,6 +474,11 @@ impl<W: Words> Machine<W> {
     ) -> std::result::Result<u64, Interruption> {
         if self.words.is_refused(&condition) {
             return Err(Fault::SecretBits.into());
+        }
+        // A condition on few values may be the same for all of them.
+        let choices = self.words.choices(&condition);
+        if let Some(decided) = choices.and_then(|choices| choices.only()) {
+            return Ok(if decided == 1 { taken } else { next });
         }
         if !self.opening.iter().any(|range| range.contains(&self.pc)) {
             return self.both_sides(&condition, taken, next);

@@ -7,7 +7,8 @@
 //! byte it selects that object alone, and also the one that ends there if the secret number may be
 //! negative, since a program may count backward from the end. If the public number is the upper
 //! part of an address, or the global pointer, it selects the object at that number plus the offset.
-//! An address outside all marked objects is refused: it may be meant for memory that is not marked.
+//! An address outside all marked objects is one of few possible values ([`super::few_addresses`]),
+//! or refused: it may be meant for memory that is not marked.
 //!
 //! The scanned places depend on the objects and on the public part of the address. Beyond the
 //! object's end a load returns 0 and a store does nothing.
@@ -56,6 +57,9 @@ impl<W: Words> Machine<W> {
     pub(super) fn scan(&mut self, load: Load, rs1: usize, offset: i64) -> Result<W::Word> {
         self.note_place();
         let bytes = load.bytes.into();
+        if !self.is_in_marked_object(rs1, offset) {
+            return self.load_of_few(load, rs1, offset);
+        }
         let mut found = Vec::new();
         for places in self.places(rs1, offset, bytes)? {
             let mut table = Vec::with_capacity(places.count as usize);
@@ -80,6 +84,10 @@ impl<W: Words> Machine<W> {
         rs2: usize,
     ) -> Result<()> {
         self.note_place();
+        if !self.is_in_marked_object(rs1, offset) {
+            let word = self.hart.registers[rs2].clone();
+            return self.store_at_few(bytes, rs1, offset, &word);
+        }
         for places in self.places(rs1, offset, bytes)? {
             // Overlapping places are written in pieces that do not overlap.
             let size = places.stride.min(bytes);
@@ -123,6 +131,15 @@ impl<W: Words> Machine<W> {
             all.push(places);
         }
         Ok(all)
+    }
+
+    /// Returns whether the public part of an address lies in a marked object.
+    fn is_in_marked_object(&self, rs1: usize, offset: i64) -> bool {
+        let (_, pointer) = self.words.summands(&self.hart.registers[rs1]);
+        let selecting = self.selecting_number(pointer, pointer.wrapping_add_signed(offset));
+        self.oblivious
+            .iter()
+            .any(|object| object.contains(&selecting))
     }
 
     /// Returns the public number that selects the object: without the offset or with it.

@@ -6,90 +6,107 @@
 //! Which instructions are executed depends only on the program and on public values: a side's
 //! control flow depends on its own public words, and both sides are executed whatever the
 //! condition. A side that would reveal which one is taken is refused. Such a side makes a system
-//! call other than a hint (see `hints`), opens something, does not reach the join, or returns to
-//! its own branch, as a loop with a secret end does. A side that meets a fault is refused too,
-//! since the program would meet it for one value of the secret: all addresses of loads and stores
-//! are public on both sides.
+//! call other than a hint (see `hints`), opens something, or does not reach the join. A side that
+//! meets a fault is refused too, since the program would meet it for one value of the secret.
+//!
+//! **Loops with a secret exit.** The branch that leaves a loop, by `break`, `return` or its
+//! condition, meets its other side after the loop. So the side that stays executes all further
+//! trips, in each of which the branch is opened again inside itself, until a public number ends the
+//! loop: an end of an array, an induction variable, or the program's statement of the most trips
+//! (`TACIT_BOUND`). At that statement the side that would go on is given up: the program promises
+//! that its condition is false, and the other side's words are taken as they are. The number of
+//! trips that are executed is public, and the same for all values of the secret.
+//!
+//! Open branches lie on a stack of the machine, not on the processor's, so nesting is bounded by
+//! [`NESTED`] alone.
 
 use super::post_dominators::{Flow, Join, flow};
-use super::{Hart, Interruption, Machine, register};
+use super::{Hart, Interruption, Machine, hints, register};
 use crate::fault::{Fault, Result};
 use crate::floats::fixed;
 use crate::isa::operation::Operation;
+use crate::memory::Changes;
 use crate::numbers::words::Words;
 use std::mem;
 use std::ops::Range;
 
-/// The maximum nesting depth of branches on secrets.
-pub const NESTED: usize = 64;
+/// The maximum nesting depth of branches on secrets. Each trip of a loop with a secret exit opens
+/// at least one.
+pub const NESTED: usize = 1 << 11;
+
+/// The maximum number of trips of a loop with a secret exit.
+pub const TRIPS: usize = 1 << 10;
+
+/// The maximum number of branches on secrets within the sides of one, once they are nested more
+/// than [`DEEP`]: sides that part again and again, and meet only at the end, double each time.
+const WITHIN: u64 = 1 << 14;
+const DEEP: usize = 64;
 
 /// A branch on a secret whose sides are being executed.
-pub(super) struct Open {
+pub(super) struct Open<Word> {
     branch: u64,
+    condition: Word,
+    /// The beginning of the other side.
+    next: u64,
+    join: Join,
     /// The call depth, relative to the outermost open branch.
     calls: i64,
+    label: Option<u32>,
+    bounds: hints::Bounds,
+    /// The number of open branches that are this one, in the same call: the trips of a loop.
+    trips: usize,
+    /// The state before the branch; once the first side has ended, what that side has left.
+    state: Box<Hart<Word>>,
+    first: Option<Left<Word>>,
+}
+
+/// What the first side has left, beside the registers.
+struct Left<Word> {
+    /// The address where the side has ended, unless it was given up.
+    end: Option<u64>,
+    memory: Changes<Word>,
+    vectors: Changes<Word>,
+    label: Option<u32>,
 }
 
 impl<W: Words> Machine<W> {
-    /// Executes both sides of the branch at pc. Returns the address where they meet.
+    /// Executes both sides of the branch at pc. Returns the address where they meet; within an open
+    /// branch, the beginning of the first side, since that branch's sides are being executed.
     pub(super) fn both_sides(
         &mut self,
         condition: &W::Word,
         taken: u64,
         next: u64,
     ) -> std::result::Result<u64, Interruption> {
-        let branch = self.pc;
-        let join = match self.opened_sides(branch) {
-            Ok(join) => join,
-            Err(fault) => return self.one_side(fault, taken, next),
-        };
-        let before = self.hart.clone();
-        let (calls, label) = (self.calls, self.label);
+        if let Err(fault) = self.open_sides(condition, next) {
+            return self.one_side(fault, taken, next);
+        }
         self.begin();
-        let end_if_taken = self.side(branch, taken, join)?;
-        let if_taken = (
-            mem::replace(&mut self.hart, before),
-            self.memory.take_back(),
-            self.vectors.take_back(),
-        );
-        self.calls = calls;
-        let label_if_taken = mem::replace(&mut self.label, label);
-        self.begin();
-        let end_if_not = self.side(branch, next, join)?;
-        let changes = self.memory.take_back();
-        let vectors = self.vectors.take_back();
-        if end_if_taken != end_if_not {
-            self.pc = branch;
-            return Err(Fault::SecretBranch.into());
+        if self.sides.len() > 1 {
+            return Ok(taken);
         }
-        self.pc = branch;
-        // A label that the sides set differently ends where they meet.
-        if self.label != label_if_taken {
-            self.label = label;
+        self.pc = taken;
+        while let Some(open) = self.sides.last() {
+            let has_returned = self.calls < open.calls;
+            let branch = open.branch;
+            if self.is_given_up
+                || open.join == Join::At(self.pc) && self.calls == open.calls
+                || open.join == Join::Return && has_returned
+            {
+                self.end_side()?;
+            } else if has_returned {
+                self.pc = branch;
+                return Err(Fault::SecretBranch.into());
+            } else {
+                self.step_of_side().map_err(|fault| fault.on_side(branch))?;
+            }
         }
-        self.note_place();
-        let choice = Choice {
-            condition,
-            objects: &self.oblivious,
-        };
-        let words = &mut self.words;
-        self.hart.merge(&if_taken.0, |kind, x, y| match kind {
-            Kind::Integer => choice.between(words, x, y),
-            Kind::Float => choice.between_floats(words, x, y),
-        })?;
-        self.memory
-            .merge(words, (&if_taken.1, &changes), |words, x, y| {
-                choice.between(words, x, y)
-            })?;
-        self.vectors
-            .merge(words, (&if_taken.2, &vectors), |words, x, y| {
-                choice.between(words, x, y)
-            })?;
-        self.sides.pop();
-        if self.sides.is_empty() {
-            self.calls = 0;
+        self.calls = 0;
+        // The program promised that it comes to neither side.
+        if mem::take(&mut self.is_given_up) {
+            return Err(Fault::SecretLoop(TRIPS).into());
         }
-        Ok(end_if_taken)
+        Ok(self.pc)
     }
 
     /// Begins a journal of writes, for later undo.
@@ -98,37 +115,112 @@ impl<W: Words> Machine<W> {
         self.vectors.begin();
     }
 
-    /// Checks that the sides of a branch may be executed, and returns their join.
-    fn opened_sides(&mut self, branch: u64) -> Result<Join> {
-        let calls = self.calls;
-        let again = |open: &Open| open.branch == branch && open.calls == calls;
-        if self.sides.iter().any(again) {
-            return Err(Fault::SecretLoop);
+    /// Checks that the sides of the branch at pc may be executed, and opens it.
+    fn open_sides(&mut self, condition: &W::Word, next: u64) -> Result<()> {
+        let (branch, calls) = (self.pc, self.calls);
+        let again = |open: &&Open<W::Word>| open.branch == branch && open.calls == calls;
+        let trips = self.sides.iter().rev().find(again);
+        let trips = trips.map_or(0, |open| open.trips) + 1;
+        if trips > TRIPS {
+            return Err(Fault::SecretLoop(TRIPS));
         }
-        if self.sides.len() == NESTED {
+        self.within = match self.sides.len() {
+            0 => 0,
+            _ => self.within + 1,
+        };
+        let is_deep = self.sides.len() > DEEP;
+        if self.sides.len() == NESTED || self.within > WITHIN && is_deep {
             return Err(Fault::Nested(NESTED));
         }
         let join = self.joins.of(&mut self.code, branch);
-        let join = join.ok_or(Fault::SecretBranch)?;
-        self.sides.push(Open { branch, calls });
-        Ok(join)
+        self.sides.push(Open {
+            branch,
+            condition: condition.clone(),
+            next,
+            join: join.ok_or(Fault::SecretBranch)?,
+            calls,
+            label: self.label,
+            bounds: self.bounds.clone(),
+            trips,
+            state: Box::new(self.hart.clone()),
+            first: None,
+        });
+        Ok(())
     }
 
-    /// Executes the side that begins at an address, until it reaches the join.
-    fn side(&mut self, branch: u64, start: u64, join: Join) -> Result<u64> {
-        let calls = self.calls;
-        self.pc = start;
-        while !(join == Join::At(self.pc) && self.calls == calls) {
-            self.step_of_side().map_err(|fault| fault.on_side(branch))?;
-            if self.calls < calls {
-                if join == Join::Return {
-                    break;
-                }
-                self.pc = branch;
-                return Err(Fault::SecretBranch);
-            }
+    /// Ends the side that was executed: goes over to the other one, or merges both.
+    fn end_side(&mut self) -> Result<()> {
+        let end = (!mem::take(&mut self.is_given_up)).then_some(self.pc);
+        let (memory, vectors) = (self.memory.take_back(), self.vectors.take_back());
+        let open = self.sides.last_mut().expect("a side is being executed");
+        if open.first.is_none() {
+            mem::swap(&mut self.hart, &mut open.state);
+            let label = mem::replace(&mut self.label, open.label);
+            self.bounds = open.bounds.clone();
+            (self.calls, self.pc) = (open.calls, open.next);
+            open.first = Some(Left {
+                end,
+                memory,
+                vectors,
+                label,
+            });
+            self.begin();
+            return Ok(());
         }
-        Ok(self.pc)
+        let open = self.sides.pop().expect("a side is being executed");
+        self.merge(open, end, &memory, &vectors)
+    }
+
+    /// Merges the state of the second side, which has just ended, with that of the first.
+    fn merge(
+        &mut self,
+        open: Open<W::Word>,
+        end: Option<u64>,
+        memory: &Changes<W::Word>,
+        vectors: &Changes<W::Word>,
+    ) -> Result<()> {
+        let first = open.first.expect("the first side has ended");
+        self.pc = open.branch;
+        self.bounds = open.bounds;
+        // Both sides end in the call of the branch, or in its caller.
+        let condition = match (first.end, end) {
+            (Some(one), Some(other)) if one == other => open.condition,
+            (Some(_), Some(_)) => return Err(Fault::SecretBranch),
+            (Some(_), None) => self.words.constant(1),
+            (None, Some(_)) => self.words.constant(0),
+            (None, None) => {
+                self.is_given_up = true;
+                return Ok(());
+            }
+        };
+        if first.end.is_none() || end.is_none() {
+            // The call depth is that of the side that was not given up: at the join.
+            self.calls = open.calls - i64::from(open.join == Join::Return);
+        }
+        // A label that the sides set differently ends where they meet.
+        if self.label != first.label {
+            self.label = open.label;
+        }
+        self.note_place();
+        let choice = Choice {
+            condition: &condition,
+            objects: &self.oblivious,
+        };
+        let words = &mut self.words;
+        self.hart.merge(&open.state, |kind, x, y| match kind {
+            Kind::Integer => choice.between(words, x, y),
+            Kind::Float => choice.between_floats(words, x, y),
+        })?;
+        self.memory
+            .merge(words, (&first.memory, memory), |words, x, y| {
+                choice.between(words, x, y)
+            })?;
+        self.vectors
+            .merge(words, (&first.vectors, vectors), |words, x, y| {
+                choice.between(words, x, y)
+            })?;
+        self.pc = first.end.or(end).expect("one side has ended");
+        Ok(())
     }
 
     fn step_of_side(&mut self) -> Result<()> {
@@ -181,6 +273,10 @@ impl<Word: Clone> Choice<'_, Word> {
     /// in an object that may be accessed at secret addresses, it selects their distances from its
     /// beginning, so that the object remains known.
     fn between<W: Words<Word = Word>>(&self, words: &mut W, x: &Word, y: &Word) -> Word {
+        // The condition is public if one side was given up.
+        if let Some(condition) = words.public(self.condition) {
+            return (if condition == 1 { x } else { y }).clone();
+        }
         let ((x_rest, x_base), (y_rest, y_base)) = (words.summands(x), words.summands(y));
         let has = |object: &&Range<u64>| {
             let within = |base| object.start <= base && base <= object.end;
@@ -207,12 +303,12 @@ impl<Word: Clone> Choice<'_, Word> {
     /// Returns the select between two float registers. Two public floats become a secret number,
     /// not secret bits.
     fn between_floats<W: Words<Word = Word>>(&self, words: &mut W, x: &Word, y: &Word) -> Word {
-        let public = (words.public(x), words.public(y));
-        let chosen = match public {
-            (Some(x), Some(y)) if x != y => fixed::select_public(words, self.condition, [x, y]),
-            _ => None,
-        };
-        chosen.unwrap_or_else(|| self.between(words, x, y))
+        match (words.public(x), words.public(y)) {
+            (Some(_), Some(_)) if words.public(self.condition).is_none() => {
+                fixed::select_registers(words, self.condition, x, y)
+            }
+            _ => self.between(words, x, y),
+        }
     }
 }
 

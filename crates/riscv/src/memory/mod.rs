@@ -103,6 +103,18 @@ impl<Word: Clone> Memory<Word> {
         Ok(())
     }
 
+    /// Checks that bytes may be written.
+    ///
+    /// # Errors
+    /// `Unmapped`, `ReadOnly`.
+    pub fn may_store(&mut self, address: u64, bytes: u64) -> Result<()> {
+        if self.region(address, bytes)?.writable() {
+            Ok(())
+        } else {
+            Err(Fault::ReadOnly { address })
+        }
+    }
+
     /// Reads public bytes.
     ///
     /// # Errors

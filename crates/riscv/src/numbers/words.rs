@@ -1,6 +1,7 @@
 //! The words that registers hold. The meaning of an instruction is written once, generically over
 //! the kind of word. Plain integers are the reference for all other kinds.
 
+use crate::numbers::choices::Choices;
 use crate::numbers::fixed_point::{Fixed, Real};
 
 /// Whether a word is interpreted as a signed or an unsigned number.
@@ -164,6 +165,11 @@ pub trait Words {
     /// Returns signed bounds on a secret integer, if they were stated or follow from the bits that
     /// may be set.
     fn between(&self, _word: &Self::Word) -> Option<(i64, i64)> {
+        None
+    }
+
+    /// Returns the values that a secret word can have, if they are few and public.
+    fn choices(&self, _word: &Self::Word) -> Option<Choices<Self::Word>> {
         None
     }
 

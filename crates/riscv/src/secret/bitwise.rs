@@ -1,8 +1,8 @@
 //! Bitwise operations, and what is known about their results.
 
 use super::node::{Facts, Form, Native, Origin, Word};
-use super::opaque;
 use super::{ARITHMETIC, BINARY, Secret, made, native_of};
+use super::{opaque, shift};
 use crate::numbers::words::Words;
 
 /// Returns the sum of words of which at most one is not 0: as XOR if all have a binary form, else
@@ -38,7 +38,12 @@ pub fn and(x: &Word, y: &Word) -> Word {
         _ => {
             let ones = x.facts().ones & y.facts().ones;
             let facts = Facts::bitwise(ones, x.facts(), y.facts());
-            made(Origin::And(x.clone(), y.clone()), facts, BINARY)
+            // What a mask drops need not be right.
+            let kept = |word: &Word, mask: &Word| match mask {
+                Word::Public(mask) => shift::without_extensions(word, 64 - mask.leading_zeros()),
+                Word::Secret(_) => word.clone(),
+            };
+            made(Origin::And(kept(x, y), kept(y, x)), facts, BINARY)
         }
     }
 }

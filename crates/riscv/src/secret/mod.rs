@@ -7,6 +7,7 @@
 //! | [`node`], [`facts`] | a secret word: origin, forms, and what is public about it |
 //! | [`opaque`] | secret floats, and bytes of them |
 //! | [`arithmetic`], [`bitwise`], [`quotient`], [`shift`] | new words from others |
+//! | [`few`] | the values that a word can have, if they are few |
 //! | [`comparison`] | comparisons, and selections by them |
 //! | [`steps`] | the steps that compute a form of a word, and their operands |
 //! | [`order`], [`trees`], [`sums`] | the order of steps, and many steps as one |
@@ -31,6 +32,7 @@ mod comparison;
 mod costs;
 pub mod evaluation;
 mod facts;
+mod few;
 pub mod inputs;
 pub mod node;
 pub mod opaque;
@@ -50,6 +52,7 @@ pub mod watch;
 
 pub use node::Word;
 
+use crate::numbers::choices::Choices;
 use crate::numbers::composed;
 use crate::numbers::fixed_point::{Fixed, Real};
 use crate::numbers::words::{Plain, Signs, Words};
@@ -315,7 +318,9 @@ impl Words for Secret {
             _ => {
                 // A word that was extended before, as a word of memory is, may itself be the
                 // result.
-                let before = shift::extended(x, bits).or_else(|| shift::part(x, low(bits)));
+                let before = shift::extended(x, bits)
+                    .or_else(|| shift::part(x, low(bits)))
+                    .or_else(|| shift::shifted_part(self, x, bits));
                 if let Some(before) = before {
                     return self.extend(&before, bits, signs);
                 }
@@ -385,10 +390,7 @@ impl Words for Secret {
                     ones: x.facts().ones & stated.ones,
                     width: x.facts().width.min(stated.width),
                 };
-                let origin = match watch::claim() {
-                    0 => Origin::Union(x.clone(), Word::Public(0)),
-                    _ => Origin::Held(x.clone(), Held::Between(least, most)),
-                };
+                let origin = Origin::Held(x.clone(), Held::Between(least, most));
                 made(origin, facts, native_of(x))
             }
         }
@@ -415,17 +417,16 @@ impl Words for Secret {
         let Word::Secret(node) = word else {
             return None;
         };
-        let is_said = node.with_origin(|origin| {
-            matches!(
-                origin,
-                Some(Origin::Union(_, Word::Public(0)) | Origin::Held(..))
-            )
-        });
+        let is_said = node.with_origin(|origin| matches!(origin, Some(Origin::Held(..))));
         let facts = word.facts();
         // Types shorter than `int`. The bits of a 32-bit word of unknown range give no useful
         // bounds.
         let is_short = facts.bits() < 32 || facts.width < 32;
         (is_said || is_short).then(|| facts.ends())
+    }
+
+    fn choices(&self, word: &Word) -> Option<Choices<Word>> {
+        few::choices(word)
     }
 
     fn has_float(&self, word: &Word) -> bool {

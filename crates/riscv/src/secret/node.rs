@@ -59,6 +59,8 @@ pub struct Node {
     /// The indices of its steps, by form, in the plan that last had some. A plan verifies that the
     /// step at an index is really the word's.
     steps: Cell<[u32; 2]>,
+    /// Whether it is known to have more than a few values (see [`super::few`]).
+    many_values: Cell<bool>,
     state: RefCell<State>,
 }
 
@@ -244,6 +246,7 @@ impl Node {
             claim,
             size,
             steps: Cell::default(),
+            many_values: Cell::default(),
             state: RefCell::new(state),
         }))
     }
@@ -263,6 +266,7 @@ impl Node {
             claim: 0,
             size: size::UNKNOWN,
             steps: Cell::default(),
+            many_values: Cell::default(),
             state: RefCell::new(state),
         }))
     }
@@ -281,6 +285,7 @@ impl Node {
             claim: 0,
             size: size::UNKNOWN,
             steps: Cell::default(),
+            many_values: Cell::default(),
             state: RefCell::new(state),
         }))
     }
@@ -296,6 +301,7 @@ impl Node {
             claim: 0,
             size,
             steps: Cell::default(),
+            many_values: Cell::default(),
             state: RefCell::default(),
         })
     }
@@ -332,6 +338,17 @@ impl Node {
         let mut steps = self.steps.get();
         steps[form as usize] = at.try_into().expect("a plan has fewer than 2^32 steps");
         self.steps.set(steps);
+    }
+
+    /// Returns whether the word is known to have more than a few values.
+    pub(super) fn has_many_values(&self) -> bool {
+        self.many_values.get()
+    }
+
+    /// Records that the word has more than a few values. An origin that is released later does not
+    /// make them fewer.
+    pub(super) fn set_many_values(&self) {
+        self.many_values.set(true);
     }
 
     /// Passes the word's origin to a function, or `None` if the word is already computed.

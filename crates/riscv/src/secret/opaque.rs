@@ -4,7 +4,8 @@
 
 use super::node::{Facts, Native, Node, Origin, Segment};
 use super::{Secret, Word};
-use crate::floats::fixed::Float;
+use crate::floats::fixed::{Float, of_few};
+use crate::isa::operation::Precision;
 use crate::numbers::fixed_point::{Real, number};
 use crate::numbers::words::{Signs, Words};
 
@@ -122,7 +123,7 @@ pub fn union(words: &mut Secret, x: &Word, y: &Word) -> Word {
 /// Selects one of two words, of which at least one has a float.
 pub fn select(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     let is_float = |word: &Word| look(word, |origin| matches!(origin, Origin::Real(..)));
-    let is_either = |word: &Word| is_float(word) || words.public(word).is_some();
+    let is_either = |word: &Word| is_float(word) || super::few::choices(word).is_some();
     // A float register holds nothing but its float.
     let alone = |word: &Word| {
         let after = segments(word)
@@ -176,13 +177,19 @@ fn select_part(words: &mut Secret, condition: &Word, [x, y]: [Segment; 2]) -> Op
 
 /// Selects one of two floats of the same length, of which at least one is secret.
 fn select_float(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
+    // Bits of few public floats are numbers where they meet a float.
     let reals = [x, y].map(|word| fixed(word).map(|(_, real)| real));
     let Some(bytes) = reals.iter().flatten().next().map(|real| real.bytes) else {
         return refused();
     };
-    let float = |word: &Word| match (word, fixed(word)) {
+    let precision = match bytes {
+        4 => Precision::Single,
+        _ => Precision::Double,
+    };
+    let mut float = |word: &Word| match (word, fixed(word)) {
         (_, Some((fixed, of))) if of.bytes == bytes => Some(Float::Secret(fixed, of.fixed)),
         (Word::Public(bits), _) => Some(Float::Public(number(*bits, bytes))),
+        (_, None) => of_few(words, word, precision),
         _ => None,
     };
     match (float(x), float(y)) {

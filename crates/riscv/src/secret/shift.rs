@@ -1,6 +1,6 @@
 //! Shifts and extensions, on no more bits than are read.
 
-use super::node::{Facts, Form, Native, Origin, Word};
+use super::node::{Facts, Form, Native, Origin, Word, low};
 use super::{ARITHMETIC, BINARY, Secret, made};
 use crate::numbers::composed;
 use crate::numbers::words::{Signs, Words};
@@ -24,6 +24,17 @@ pub fn right(words: &mut Secret, x: &Word, places: u32, signs: Signs) -> Word {
         if let Some((inner, by)) = moved(x).filter(|(_, by)| *by <= places) {
             return words.shift_right(&inner, &Word::Public((places - by).into()), signs);
         }
+    }
+    // A shift to the left and back is an extension.
+    let back = match x {
+        Word::Secret(node) => node.with_origin(|origin| match origin {
+            Some(Origin::ShiftLeft(inner, by)) if *by == places => Some(inner.clone()),
+            _ => None,
+        }),
+        Word::Public(_) => None,
+    };
+    if let Some(inner) = back {
+        return words.extend(&inner, 64 - places, signs);
     }
     // The highest bit is computed without the others.
     if places == 63 && facts.ones == 1 && !x.has(Form::Binary) {
@@ -50,12 +61,26 @@ pub fn part(x: &Word, places: u64) -> Option<Word> {
     };
     let has = |word: &Word| word.facts().ones & places != 0;
     node.with_origin(|origin| match origin {
-        // A union with 0 is a word with stated facts.
-        Some(Origin::Union(_, Word::Public(0))) => None,
         Some(Origin::Union(x, y)) if !has(y) => Some(x.clone()),
         Some(Origin::Union(x, y)) if !has(x) => Some(y.clone()),
         _ => None,
     })
+}
+
+/// Returns a word with the same low bits as a shift to the right of a union, if only one operand of
+/// the union has them: a byte of a word that was put together from bytes is that byte again.
+pub fn shifted_part(words: &mut Secret, x: &Word, bits: u32) -> Option<Word> {
+    let Word::Secret(node) = x else {
+        return None;
+    };
+    let (inner, places) = node.with_origin(|origin| match origin {
+        Some(Origin::ShiftRight(inner, places, _)) if places + bits <= 64 => {
+            Some((inner.clone(), *places))
+        }
+        _ => None,
+    })?;
+    let part = part(&inner, low(bits) << places)?;
+    Some(words.shift_right(&part, &Word::Public(places.into()), Signs::Unsigned))
 }
 
 /// Returns the operand of a shift to the left that lost no bits, and the amount.
@@ -71,44 +96,73 @@ fn moved(x: &Word) -> Option<(Word, u32)> {
     })
 }
 
-/// Returns the operand of an extension that kept at least the given number of bits.
+/// Returns the operand of an extension, or of a mask, that kept at least the given number of bits.
 pub fn extended(x: &Word, bits: u32) -> Option<Word> {
     let Word::Secret(node) = x else {
         return None;
     };
     node.with_origin(|origin| match origin {
         Some(Origin::Extend(inner, kept, _)) if *kept >= bits => Some(inner.clone()),
+        Some(Origin::And(inner, Word::Public(mask)) | Origin::And(Word::Public(mask), inner))
+            if mask & low(bits) == low(bits) =>
+        {
+            Some(inner.clone())
+        }
         _ => None,
     })
 }
 
 /// Returns a word with equal low bits. Unused extensions of the operands of sums and products are
-/// dropped.
+/// dropped, so that numbers that wrap to fewer bits are computed as numbers, without bits.
 pub fn without_extensions(x: &Word, bits: u32) -> Word {
+    congruent(x, bits).unwrap_or_else(|| x.clone())
+}
+
+/// Returns another word with equal low bits that has an arithmetic form, if there is one.
+fn congruent(x: &Word, bits: u32) -> Option<Word> {
     let Word::Secret(node) = x else {
-        return x.clone();
+        return None;
     };
-    if node.native != Native::One(Form::Arithmetic) || node.computed(Form::Arithmetic).is_some() {
-        return x.clone();
+    if node.computed(Form::Arithmetic).is_some() {
+        return None;
     }
-    let inner = |word: &Word| extended(word, bits).filter(|inner| inner.has(Form::Arithmetic));
-    let found = node.with_origin(|origin| {
-        let (x, y, made): (_, _, fn(Word, Word) -> Origin) = match origin {
-            Some(Origin::Sum(x, y)) => (x, y, Origin::Sum),
-            Some(Origin::Difference(x, y)) => (x, y, Origin::Difference),
-            Some(Origin::Product(x, y)) => (x, y, Origin::Product),
-            _ => return None,
-        };
-        match (inner(x), inner(y)) {
-            (None, None) => None,
-            (of_x, of_y) => {
-                let keep = |inner: Option<Word>, word: &Word| inner.unwrap_or_else(|| word.clone());
-                Some(made(keep(of_x, x), keep(of_y, y)))
-            }
+    let is_number = node.native == Native::One(Form::Arithmetic);
+    node.with_origin(|origin| match origin? {
+        Origin::Sum(x, y) if is_number => both(Origin::Sum, x, y, bits),
+        Origin::Difference(x, y) if is_number => both(Origin::Difference, x, y, bits),
+        Origin::Product(x, y) if is_number => both(Origin::Product, x, y, bits),
+        Origin::ShiftLeft(x, places) if *places < bits => {
+            let inner = operand(x, bits - places)?;
+            let native = super::native_of(&inner);
+            Some(made(Origin::ShiftLeft(inner, *places), Facts::NONE, native))
         }
-    });
-    match found {
-        Some(origin) => made(origin, Facts::NONE, ARITHMETIC),
-        None => x.clone(),
+        _ => None,
+    })
+}
+
+/// Returns an operand without an extension, if its low bits are those of a number. The operands of
+/// that number have lost theirs when it was extended.
+fn operand(x: &Word, bits: u32) -> Option<Word> {
+    match extended(x, bits) {
+        Some(inner) if inner.has(Form::Arithmetic) => Some(inner),
+        Some(inner) => congruent(&inner, bits),
+        None => match x {
+            Word::Secret(node) if !x.has(Form::Arithmetic) => {
+                let is_moved =
+                    node.with_origin(|origin| matches!(origin, Some(Origin::ShiftLeft(..))));
+                is_moved.then(|| congruent(x, bits)).flatten()
+            }
+            _ => None,
+        },
     }
+}
+
+fn both(origin: fn(Word, Word) -> Origin, x: &Word, y: &Word, bits: u32) -> Option<Word> {
+    let (of_x, of_y) = (operand(x, bits), operand(y, bits));
+    if of_x.is_none() && of_y.is_none() {
+        return None;
+    }
+    let keep = |inner: Option<Word>, word: &Word| inner.unwrap_or_else(|| word.clone());
+    let origin = origin(keep(of_x, x), keep(of_y, y));
+    Some(made(origin, Facts::NONE, ARITHMETIC))
 }

@@ -5,7 +5,7 @@ use crate::assembly::{Assembler, CODE, DATA};
 use mpc::Recipient;
 use riscv::machine::LABELS;
 use riscv::machine::register::ARGUMENT;
-use riscv::machine::secret_branch::NESTED;
+use riscv::machine::secret_branch::{NESTED, TRIPS};
 use riscv::secret::Word;
 use riscv::secret::evaluation::reveal;
 use riscv::secret::inputs::share;
@@ -185,7 +185,7 @@ fn loops_with_a_secret_end_are_refused() {
     code.add("addi", A0, A0, 0, -1);
     code.branch("bne", A0, 0, again);
     code.ret();
-    assert_eq!(refused(&code.program()), Fault::SecretLoop);
+    assert_eq!(refused(&code.program()), Fault::SecretLoop(TRIPS));
 }
 
 #[test]

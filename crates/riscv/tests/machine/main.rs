@@ -15,6 +15,7 @@ mod float_moves;
 mod float_ranges;
 mod floats;
 mod obliviousness;
+mod ordinary;
 mod programs;
 mod published;
 mod random_programs;

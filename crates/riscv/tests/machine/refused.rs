@@ -61,7 +61,10 @@ fn all_that_is_refused_is_found() {
     assert_eq!(left, Ok(false));
     let expected = [
         (CODE + 4, Fault::SecretAddress),
-        (CODE + 12, Fault::SecretLoop),
+        (
+            CODE + 12,
+            Fault::SecretLoop(riscv::machine::secret_branch::TRIPS),
+        ),
         (CODE + 20, Fault::CallOnSide),
         (CODE + 24, Fault::SecretAddress),
     ];
@@ -90,7 +93,13 @@ fn loops_with_a_secret_end_come_to_one() {
     code.ret();
     let (left, refused) = ended(&code.program(), true);
     assert_eq!(left, Ok(true));
-    assert_eq!(refused, [(CODE + 8, Fault::SecretLoop)]);
+    assert_eq!(
+        refused,
+        [(
+            CODE + 8,
+            Fault::SecretLoop(riscv::machine::secret_branch::TRIPS)
+        )]
+    );
 }
 
 /// A jump to a secret address cannot be passed over, so it stops the program.

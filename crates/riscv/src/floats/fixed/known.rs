@@ -376,6 +376,29 @@ pub fn aligned<W: Words>(
     Ok([moved(words, a, scale), moved(words, b, scale)])
 }
 
+/// Returns the number of fraction bits in which public numbers are selected, and their range;
+/// `None` if one of them is infinite or no number. Numbers that need more bits than a word has are
+/// rounded, as constants are where they meet secret numbers.
+pub fn scale_of(numbers: &[f64]) -> Option<(i32, Range)> {
+    let ranges = numbers.iter().map(|number| Range::one(*number));
+    let range = finite(ranges.reduce(Range::or)?).ok()?;
+    let enough = KEPT - range.places();
+    let finest = numbers.iter().map(|number| fraction_bits(*number)).max()?;
+    let scale = if range.places().saturating_add(finest) <= ROOM {
+        finest
+    } else {
+        enough
+    };
+    let lost = |number: &f64| rounded(*number, scale).1;
+    let lost = numbers.iter().map(lost).fold(0.0, f64::max);
+    Some((scale, range.widened(lost)))
+}
+
+/// Returns a public number as a word with this number of fraction bits.
+pub fn constant<W: Words>(words: &mut W, number: f64, scale: i32) -> W::Word {
+    moved(words, &Public(number), scale).word
+}
+
 /// Brings two public numbers to the same number of fraction bits, if both are exact there.
 pub fn exact<W: Words>(words: &mut W, numbers: [f64; 2]) -> Option<[Known<W::Word>; 2]> {
     let [a, b] = numbers.map(Public::<W::Word>);

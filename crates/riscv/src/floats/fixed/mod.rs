@@ -121,9 +121,15 @@ fn computed<W: Words>(
                 Float::Secret(word, fixed) => words.float(&word, Real { bytes, fixed }),
             });
         }
-        FloatFunction::Classify | FloatFunction::ToBits | FloatFunction::FromBits => {
-            return Err(Fault::SecretBits);
+        FloatFunction::FromBits => {
+            // Bits of few public floats become a number where they are used as one.
+            let is_few = words.choices(operands[0]).is_some();
+            return match is_few {
+                true => Ok(operands[0].clone()),
+                false => Err(Fault::SecretBits),
+            };
         }
+        FloatFunction::Classify | FloatFunction::ToBits => return Err(Fault::SecretBits),
         // A move is allowed for any content.
         FloatFunction::Sign(SignChange::Copy) if words.are_one(operands[0], operands[1]) => {
             return Ok(operands[0].clone());
@@ -291,9 +297,61 @@ pub fn select<W: Words>(
     })
 }
 
+/// Selects one of two float registers by a secret condition. Two public floats become a secret
+/// number, not secret bits, if they can.
+pub fn select_registers<W: Words>(
+    words: &mut W,
+    condition: &W::Word,
+    x: &W::Word,
+    y: &W::Word,
+) -> W::Word {
+    let chosen = match (words.public(x), words.public(y)) {
+        (Some(x), Some(y)) if x != y => select_public(words, condition, [x, y]),
+        _ => None,
+    };
+    chosen.unwrap_or_else(|| words.select(condition, x, y))
+}
+
+/// Returns the float of a secret word that has few values, all of them public bits of floats, as
+/// after `c ? 0.9 : 1.1`: the numbers are selected, as [`known`] words of one scale. Returns `None`
+/// if the values are many, or one of them is no number of fixed point.
+pub fn of_few<W: Words>(words: &mut W, word: &W::Word, of: Precision) -> Option<Float<W::Word>> {
+    if words.has_float(word) {
+        return None;
+    }
+    let choices = words.choices(word)?;
+    // The upper half of a register says nothing of a float in its lower half.
+    let number = |bits: u64| match of {
+        Precision::Single => ieee::number(ieee::boxed(bits & u64::from(u32::MAX), of), of),
+        Precision::Double => ieee::number(bits, of),
+    };
+    let numbers: Vec<f64> = choices.values().map(number).collect();
+    // Fixed point has no −0.
+    let is_none = |number: &f64| *number == 0.0 && number.is_sign_negative();
+    if numbers.iter().any(is_none) {
+        return None;
+    }
+    let (scale, range) = known::scale_of(&numbers)?;
+    let found: Result<W::Word> = {
+        let words = std::cell::RefCell::new(words);
+        choices.folded(
+            |bits| {
+                let mut words = words.borrow_mut();
+                Ok(known::constant(&mut **words, number(bits), scale))
+            },
+            |bit, x, y| Ok(words.borrow_mut().select(bit, x, y)),
+        )
+    };
+    let fixed = Fixed {
+        scale,
+        range: Some(range),
+    };
+    Some(Float::Secret(found.ok()?, fixed))
+}
+
 /// Selects one of two public float registers by a secret condition. Returns `None` if they hold no
 /// numbers, or none that words of known range represent exactly.
-pub fn select_public<W: Words>(
+fn select_public<W: Words>(
     words: &mut W,
     condition: &W::Word,
     registers: [u64; 2],
@@ -368,12 +426,14 @@ pub fn within<W: Words>(words: &mut W, word: &W::Word, fixed: Fixed) -> W::Word 
 }
 
 /// Returns the content of a float register as a number.
-fn number<W: Words>(words: &W, word: &W::Word, of: Precision) -> Result<Float<W::Word>> {
+fn number<W: Words>(words: &mut W, word: &W::Word, of: Precision) -> Result<Float<W::Word>> {
     if let Some(bits) = words.public(word) {
         return Ok(Float::Public(ieee::number(bits, of)));
     }
-    let (word, fixed) = words.fixed(word, of.bytes()).ok_or(Fault::SecretBits)?;
-    Ok(Float::Secret(word, fixed))
+    match words.fixed(word, of.bytes()) {
+        Some((word, fixed)) => Ok(Float::Secret(word, fixed)),
+        None => of_few(words, word, of).ok_or(Fault::SecretBits),
+    }
 }
 
 /// Brings numbers into a common form.

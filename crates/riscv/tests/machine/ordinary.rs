@@ -1,0 +1,330 @@
+//! What compilers make of ordinary programs: selects of addresses and of float constants, loops
+//! with a secret exit, and numbers that wrap to 32 bits.
+
+use crate::assembly::{Assembler, CODE, DATA};
+use mpc::Recipient;
+use riscv::machine::few_addresses::Few;
+use riscv::secret::Word;
+use riscv::secret::evaluation::{cost, reveal};
+use riscv::secret::inputs::{share, share_integers};
+use riscv::{Fault, Machine, Plain, Program, Secret, Signs, Words};
+use std::sync::{Arc, Mutex};
+use testkit::{Random, run, usual_parties};
+
+const A0: u8 = 10;
+const A1: u8 = 11;
+const A2: u8 = 12;
+const T0: u8 = 5;
+const T1: u8 = 6;
+const T2: u8 = 7;
+
+/// The number of data words.
+const COUNT: usize = 8;
+
+const PROTOCOLS: [&str; 3] = ["plain", "replicated", "additive_2_dealer"];
+
+fn data() -> Vec<u64> {
+    Random::new(9).words(COUNT)
+}
+
+/// Calls a program with a word and the address of the data. Returns the result and the data.
+fn called<W: Words>(
+    words: W,
+    program: &Program,
+    given: (W::Word, Vec<W::Word>),
+) -> Result<(Vec<W::Word>, Machine<W>), Fault> {
+    let mut machine = Machine::new(words, program, 1 << 20).expect("the program fits");
+    machine
+        .memory
+        .map(DATA, vec![0; 8 * COUNT], true)
+        .expect("the region is free");
+    for (at, word) in (DATA..).step_by(8).zip(&given.1) {
+        let stored = machine.memory.store(&machine.words, at, 8, word);
+        stored.expect("the address is mapped");
+    }
+    let address = machine.words.constant(DATA);
+    let mut left = vec![machine.call(CODE, &[given.0, address])?];
+    for at in (DATA..).step_by(8).take(COUNT) {
+        let word = machine.memory.load(&mut machine.words, at, 8);
+        left.push(word.expect("the address is mapped"));
+    }
+    Ok((left, machine))
+}
+
+fn plainly(program: &Program, word: u64) -> Vec<u64> {
+    let (left, _) = called(Plain, program, (word, data())).expect("the function returns");
+    left
+}
+
+/// What a party sees of a run: the sender, the step and the size of each message.
+type Seen = Vec<(usize, String, usize)>;
+
+/// Runs a program on a secret word and secret data, of which every third word is public. Returns
+/// what each party learns and sees.
+fn secretly(
+    protocol: &str,
+    program: &Program,
+    word: u64,
+) -> Vec<Result<(Vec<u64>, Seen, Vec<Few>), Fault>> {
+    run(protocol, usual_parties(protocol), |p| {
+        let mut values = data();
+        values.push(word);
+        let own = (p.party() == 0).then_some(values.as_slice());
+        let mut words = share(p, 0, own, values.len())?;
+        let word = words.pop().expect("the list is not empty");
+        for at in (0..COUNT).step_by(3) {
+            words[at] = Word::Public(values[at]);
+        }
+        let seen = Arc::new(Mutex::new(Seen::new()));
+        let noted = seen.clone();
+        p.channel().set_tap(Box::new(move |sender, step, words| {
+            let mut seen = noted.lock().expect("no party panicked");
+            seen.push((sender, step.to_owned(), words.len()));
+        }));
+        let (left, machine) = match called(Secret, program, (word, words)) {
+            Ok(found) => found,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let opened = reveal(p, &left, Recipient::All)?.expect("opened to all");
+        p.channel().set_tap(Box::new(|_, _, _| {}));
+        let seen = std::mem::take(&mut *seen.lock().expect("no party panicked"));
+        Ok(Ok((
+            opened,
+            seen,
+            machine.few().values().copied().collect(),
+        )))
+    })
+}
+
+/// Checks that all secrets give what a plain machine gives, and that all are seen alike.
+fn agree(program: &Program, words: &[u64]) {
+    for protocol in PROTOCOLS {
+        let mut first: Option<Vec<(Seen, Vec<Few>)>> = None;
+        for &word in words {
+            let expected = plainly(program, word);
+            let mut all = Vec::new();
+            for found in secretly(protocol, program, word) {
+                let (values, seen, few) = found.expect("the program is accepted");
+                assert_eq!(values, expected, "{protocol} {word}");
+                all.push((seen, few));
+            }
+            let first = first.get_or_insert_with(|| all.clone());
+            assert_eq!(&all, first, "{protocol} {word} is seen");
+        }
+    }
+}
+
+/// `p = a0 < 5 ? &data[1] : &data[6]`, by two halves that are joined, and then an access.
+fn selected(access: impl Fn(&mut Assembler)) -> Program {
+    let mut code = Assembler::default();
+    code.add("sltiu", T0, A0, 0, 5);
+    code.add("addi", T1, A1, 0, 8);
+    code.add("addi", T2, A1, 0, 48);
+    code.add("czero.eqz", T1, T1, T0, 0);
+    code.add("czero.nez", T2, T2, T0, 0);
+    code.add("or", T1, T1, T2, 0);
+    access(&mut code);
+    code.ret();
+    code.program()
+}
+
+const EDGES: [u64; 5] = [0, 4, 5, 6, u64::MAX];
+
+#[test]
+fn a_selected_address_is_read_at_both_values() {
+    agree(&selected(|code| code.add("ld", A0, T1, 0, 0)), &EDGES);
+    agree(&selected(|code| code.add("lh", A0, T1, 0, -3)), &EDGES);
+    agree(&selected(|code| code.add("sd", 0, T1, A0, 8)), &EDGES);
+    // The two words overlap.
+    let mut code = Assembler::default();
+    code.add("sltiu", T0, A0, 0, 5);
+    code.add("sh2add", T1, T0, A1, 0);
+    code.add("sd", 0, T1, A0, 4);
+    code.add("ld", A0, T1, 0, 4);
+    code.ret();
+    agree(&code.program(), &EDGES);
+}
+
+/// Halves by one condition go together: no third address is read.
+#[test]
+fn the_addresses_are_those_of_the_select() {
+    let program = selected(|code| code.add("ld", A0, T1, 0, 0));
+    for found in secretly("plain", &program, 3) {
+        let (_, _, few) = found.expect("the program is accepted");
+        let expected = Few {
+            accesses: 1,
+            addresses: 2,
+        };
+        assert_eq!(few, [expected]);
+    }
+}
+
+#[test]
+fn a_table_is_read_at_an_index_of_few_bits() {
+    let mut code = Assembler::default();
+    code.add("andi", T0, A0, 0, 7);
+    code.add("sh3add", T0, T0, A1, 0);
+    code.add("ld", A2, T0, 0, 0);
+    code.add("sd", 0, T0, A0, 0);
+    code.add("addi", A0, A2, 0, 0);
+    code.ret();
+    agree(&code.program(), &[0, 1, 6, 7, 8, u64::MAX]);
+    // Nine bits are too many.
+    let mut code = Assembler::default();
+    code.add("andi", T0, A0, 0, 511);
+    code.add("add", T0, T0, A1, 0);
+    code.add("lb", A0, T0, 0, 0);
+    code.ret();
+    let faults = secretly("plain", &code.program(), 0);
+    assert!(matches!(faults[0], Err(Fault::SecretAddress)));
+}
+
+/// Where an address is not mapped, nothing is read or written; if none is, the program stops.
+#[test]
+fn a_null_pointer_among_the_addresses_is_skipped() {
+    let among = |value: i32| {
+        let mut code = Assembler::default();
+        let end = code.label();
+        code.add("sltiu", T0, A0, 0, 5);
+        code.add("addi", T1, A1, 0, value);
+        code.add("czero.eqz", T1, T1, T0, 0);
+        code.branch("beq", T1, 0, end);
+        code.add("ld", A0, T1, 0, 0);
+        code.add("sd", 0, T1, T0, 0);
+        code.place(end);
+        code.ret();
+        code.program()
+    };
+    agree(&among(16), &EDGES);
+    let faults = secretly("plain", &among(1 << 10), 3);
+    assert!(matches!(&faults[0], Err(Fault::OnSide { cause, .. })
+        if matches!(**cause, Fault::Unmapped { .. })));
+}
+
+/// Looks for a word among the data: `for (i = 0; i < 8; i++) if (data[i] > a0) return i;`.
+fn search(changes: bool) -> Program {
+    let mut code = Assembler::default();
+    let [again, found, end] = [(); 3].map(|()| code.label());
+    code.add("addi", T0, 0, 0, 0);
+    code.add("addi", T2, 0, 0, COUNT as i32);
+    code.place(again);
+    code.add("sh3add", T1, T0, A1, 0);
+    code.add("ld", A2, T1, 0, 0);
+    code.branch("bltu", A0, A2, found);
+    if changes {
+        code.add("sd", 0, T1, T0, 0);
+    }
+    code.add("addi", T0, T0, 0, 1);
+    code.branch("bne", T0, T2, again);
+    code.add("addi", A0, 0, 0, -1);
+    code.jump(0, end);
+    code.place(found);
+    code.add("addi", A0, T0, 0, 0);
+    code.place(end);
+    code.ret();
+    code.program()
+}
+
+#[test]
+fn a_loop_ends_early_by_a_secret() {
+    let mut words = data();
+    words.extend([0, u64::MAX]);
+    agree(&search(false), &words);
+    agree(&search(true), &words);
+}
+
+/// `for (; a0 > 2; a0 -= 3) n++;`, at most five trips by the program's own statement.
+fn stated(most: i32) -> Program {
+    let mut code = Assembler::default();
+    let [again, end] = [(); 2].map(|()| code.label());
+    code.add("addi", T0, 0, 0, 0);
+    code.add("addi", T1, A0, 0, 0);
+    code.add("addi", T2, 0, 0, 3);
+    code.place(again);
+    code.branch("bltu", T1, T2, end);
+    code.add("addi", A0, 0, 0, most);
+    code.add("lui", 17, 0, 0, 0x8000);
+    code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
+    code.add("ecall", 0, 0, 0, 0);
+    code.add("addi", T1, T1, 0, -3);
+    code.add("addi", T0, T0, 0, 1);
+    code.add("sh3add", A2, T0, A1, 0);
+    code.add("sd", 0, A2, T1, 0);
+    code.jump(0, again);
+    code.place(end);
+    code.add("sh3add", A0, T0, T1, 0);
+    code.ret();
+    code.program()
+}
+
+#[test]
+fn a_loop_ends_by_a_secret_within_its_stated_bound() {
+    for protocol in PROTOCOLS {
+        let mut first = None;
+        for number in [0, 2, 3, 5, 6, 14, 15, 17] {
+            // 5 trips are the most, so the numbers up to 17 are right.
+            let trips = number / 3;
+            for (party, found) in secretly(protocol, &stated(5), number)
+                .into_iter()
+                .enumerate()
+            {
+                let (values, seen, _) = found.expect("the program is accepted");
+                assert_eq!(values[0], 8 * trips + number % 3, "{protocol} {number}");
+                let data = data();
+                for at in 0..COUNT as u64 {
+                    let expected = match at {
+                        1.. if at <= trips => number - 3 * at,
+                        _ => data[at as usize],
+                    };
+                    assert_eq!(
+                        values[1 + at as usize],
+                        expected,
+                        "{protocol} {number} {at}"
+                    );
+                }
+                if party == 0 {
+                    let first = first.get_or_insert_with(|| seen.clone());
+                    assert_eq!(&seen, first, "{protocol} {number}");
+                }
+            }
+        }
+    }
+}
+
+/// `h = h * 31 + x` of 32 bits, as `slli`, `subw` and `addw`, and of 8 bits.
+#[test]
+fn wrapping_numbers_are_sums() {
+    fn chain<W: Words>(words: &mut W, x: &[W::Word]) -> [W::Word; 2] {
+        let mut h = [words.constant(7), words.constant(7)];
+        let (five, mask) = (words.constant(5), words.constant(255));
+        for x in x {
+            let up = words.shift_left(&h[0], &five);
+            let times = words.subtract(&up, &h[0]);
+            let times = words.extend(&times, 32, Signs::Signed);
+            let sum = words.add(&times, x);
+            h[0] = words.extend(&sum, 32, Signs::Signed);
+            let up = words.shift_left(&h[1], &five);
+            let times = words.subtract(&up, &h[1]);
+            let times = words.and(&times, &mask);
+            let sum = words.add(&times, x);
+            h[1] = words.and(&sum, &mask);
+        }
+        h
+    }
+    let values: Vec<u64> = Random::new(4).words(1000).iter().map(|x| x >> 32).collect();
+    let plain: Vec<u64> = values.iter().map(|x| *x as i32 as u64).collect();
+    let expected = chain(&mut Plain, &plain);
+    for protocol in ["replicated", "additive_2_dealer"] {
+        let found = run(protocol, usual_parties(protocol), |p| {
+            let own = (p.party() == 0).then_some(values.as_slice());
+            let x = share_integers(p, 0, own, values.len(), 4)?;
+            let h = chain(&mut Secret, &x);
+            let rounds = cost(&*p, &h, Recipient::All).rounds;
+            Ok((reveal(p, &h, Recipient::All)?, rounds))
+        });
+        for (opened, rounds) in found {
+            assert_eq!(opened.expect("opened to all"), expected, "{protocol}");
+            assert!(rounds <= 60, "{protocol}: {rounds} rounds");
+        }
+    }
+}
