@@ -77,7 +77,7 @@ riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv
 		tables) of="rv64imac_zba_zbb_zbs -mabi=lp64 -Wl,--no-relax";; \
 		*) of="rv64imac_zba_zbb_zbs -mabi=lp64";; esac; \
 		$(RISCV) -march=$$of $(PROGRAMS)/$$name.c -o $(PROGRAMS)/$$name.elf || exit 1; done
-	for name in $(WHOLE); do case $$name in texts) of=-fhosted;; *) of=;; esac; \
+	for name in $(WHOLE); do case $$name in texts|ordinary) of=-fhosted;; *) of=;; esac; \
 		$(RISCV) $$of -fno-reorder-blocks -g1 -ffile-prefix-map=$(CURDIR)=. -isystem $(PROGRAMS)/runtime \
 		-ffunction-sections -fdata-sections -march=rv64gc_zba_zbb_zbs -mabi=lp64d -Wl,--gc-sections \
 		$(PROGRAMS)/$$name.c $(PROGRAMS)/runtime/*.c -lgcc -o $(PROGRAMS)/$$name.elf || exit 1; done

@@ -23,9 +23,9 @@ __all__ = [
     "Opened",
     "Outcome",
     "Program",
-    "Scanned",
     "Range",
     "Receiver",
+    "Scanned",
     "Typed",
     "load",
 ]

@@ -14,7 +14,7 @@ use testkit::{run, usual_parties};
 
 const LIMIT: u64 = 1 << 26;
 
-const OPTIONS: Options = Options {
+pub const OPTIONS: Options = Options {
     open_branches: &[],
     oblivious: &[],
     limit: LIMIT,

@@ -2,10 +2,13 @@
 //! with a secret exit, and numbers that wrap to 32 bits.
 
 use crate::assembly::{Assembler, CODE, DATA};
+use crate::cases::{Case, OPTIONS};
 use mpc::Recipient;
+use riscv::host::arrays::{Array, Content};
+use riscv::host::runs::{Output, Run, run as run_program};
 use riscv::machine::few_addresses::Few;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{cost, reveal};
+use riscv::secret::evaluation::{Fate, cost, reveal};
 use riscv::secret::inputs::{share, share_integers};
 use riscv::{Fault, Machine, Plain, Program, Secret, Signs, Words};
 use std::sync::{Arc, Mutex};
@@ -326,5 +329,112 @@ fn wrapping_numbers_are_sums() {
             assert_eq!(opened.expect("opened to all"), expected, "{protocol}");
             assert!(rounds <= 60, "{protocol}: {rounds} rounds");
         }
+    }
+}
+
+/// A compiled program: an input of 16 words, and what it writes by other arithmetic than its own.
+fn ordinary(x: [u64; 16]) -> (Case, Vec<u64>) {
+    let (left, right) = (u128::from(x[0]) << 64 | u128::from(x[1]), u128::from(x[2]));
+    let bids = x[4..12].chunks(2);
+    let best = bids.reduce(|best, bid| if bid[1] > best[1] { bid } else { best });
+    let best = best.expect("there are bids");
+    let place = x[12..].iter().position(|number| *number == x[3]);
+    let bytes = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|x| x.to_le_bytes()).collect() };
+    let order = bytes(&x[4..6]).cmp(&bytes(&x[12..14])) as i64;
+    let expected = vec![
+        (left / right) as u64,
+        (left % right) as u64,
+        (-((x[1] >> 1) as i128) / (x[2] >> 1) as i128) as u64,
+        best[0],
+        best[1],
+        place.map_or(u64::MAX, |place| place as u64),
+        order as u64,
+        if x[3] > 50 { 768 } else { 1536 },
+    ];
+    let case = Case {
+        file: include_bytes!("../../programs/ordinary.elf"),
+        told: &[],
+        inputs: vec![("x", 8, x.to_vec())],
+        output: ("out", 8),
+    };
+    (case, expected)
+}
+
+#[test]
+fn a_compiled_program_selects_ends_early_compares_and_divides() {
+    let mut all = [
+        [
+            3,
+            0x1234_5678_9abc_def0,
+            0x1000_0000_0000_0007,
+            77,
+            1,
+            5,
+            2,
+            9,
+            3,
+            9,
+            4,
+            8,
+            11,
+            77,
+            5,
+            77,
+        ],
+        [
+            u64::MAX,
+            u64::MAX,
+            u64::MAX,
+            50,
+            1,
+            1,
+            2,
+            1,
+            3,
+            1,
+            4,
+            1,
+            1,
+            1,
+            9,
+            9,
+        ],
+        [0; 16],
+    ];
+    all[2][..3].copy_from_slice(&Random::new(5).words(3));
+    for x in all {
+        let (case, expected) = ordinary(x);
+        case.is(&expected, &PROTOCOLS, &[]);
+    }
+}
+
+/// What the program prints with glibc.
+#[test]
+fn the_library_of_public_programs_is_as_elsewhere() {
+    let (case, _) = ordinary([2; 16]);
+    let program = Program::parse(case.file).expect("the file is a program");
+    for outcome in run("plain", usual_parties("plain"), |p| {
+        let x = Array {
+            name: "x".to_owned(),
+            bytes: 8,
+            floats: false,
+            range: None,
+            content: Content::Public(2_u64.to_le_bytes().repeat(16)),
+        };
+        let asked = Run {
+            program: &program,
+            arguments: &["ordinary".to_owned()],
+            inputs: &[&x],
+            outputs: &[Output {
+                name: "out".to_owned(),
+                bytes: 8,
+                fate: Fate::Opened(Recipient::All),
+            }],
+            options: OPTIONS,
+        };
+        run_program(p, &asked)
+    }) {
+        let printed = String::from_utf8_lossy(&outcome.printed);
+        assert_eq!(printed, include_str!("../../programs/ordinary.txt"));
     }
 }
