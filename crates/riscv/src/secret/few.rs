@@ -22,6 +22,9 @@ const BITS: u32 = 8;
 /// The maximum number of nodes of a diagram, and of words that are followed.
 const NODES: usize = 1 << 13;
 
+/// The maximum number of pairs of nodes that operations are applied to, for one word.
+const PAIRS: usize = 1 << 15;
+
 /// A node of a diagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Entry {
@@ -91,6 +94,8 @@ struct Diagram {
     numbers: HashMap<(*const Node, u32), usize>,
     /// The diagrams of words, or `None` for those that have many values.
     known: HashMap<*const Node, Option<usize>>,
+    /// The pairs of nodes that operations were applied to.
+    pairs: usize,
 }
 
 /// Too many nodes.
@@ -102,8 +107,12 @@ pub fn choices(word: &Word) -> Option<Choices<Word>> {
         Word::Public(value) => Some(Choices::new(vec![Choice::Value(*value)])),
         Word::Secret(root) => {
             let mut diagram = Diagram::default();
-            let found = diagram.follow(root).ok()??;
-            diagram.finished(found)
+            let Ok(found) = diagram.follow(root) else {
+                // It is not followed again.
+                root.set_many_values();
+                return None;
+            };
+            diagram.finished(found?)
         }
     }
 }
@@ -196,6 +205,10 @@ impl Diagram {
     ) -> Result<usize, Beyond> {
         if let Some(&found) = done.get(&(x, y)) {
             return Ok(found);
+        }
+        self.pairs += 1;
+        if self.pairs > PAIRS {
+            return Err(Beyond);
         }
         let (of_x, of_y) = (self.entries[x], self.entries[y]);
         let found = match (of_x, of_y) {

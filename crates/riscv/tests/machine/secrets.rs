@@ -332,16 +332,6 @@ fn the_greatest_of_many_is_found_by_halves() {
     }
 }
 
-#[test]
-fn what_would_tell_of_a_secret_is_refused() {
-    for result in called("plain", "sort", &[3, 1, 2], 4) {
-        assert_eq!(
-            result,
-            Err(Fault::SecretLoop(riscv::machine::secret_branch::TRIPS))
-        );
-    }
-}
-
 /// Messages do not depend on secrets, and independent operations share them.
 #[test]
 fn rounds_and_bits_are_those_of_the_longest_path() {
