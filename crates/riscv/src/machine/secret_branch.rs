@@ -37,10 +37,9 @@ pub const NESTED: usize = 1 << 11;
 /// The maximum number of trips of a loop with a secret exit.
 pub const TRIPS: usize = 1 << 10;
 
-/// The maximum number of branches on secrets within the sides of one, once they are nested more
-/// than [`DEEP`]: sides that part again and again, and meet only at the end, double each time.
-const WITHIN: u64 = 1 << 14;
-const DEEP: usize = 64;
+/// The maximum number of branches on secrets within the sides of one, where a loop opens one again.
+/// Sides that part on each trip, and meet only after the loop, double each time.
+const WITHIN: u64 = 1 << 12;
 
 /// A branch on a secret whose sides are being executed.
 pub(super) struct Open<Word> {
@@ -128,8 +127,10 @@ impl<W: Words> Machine<W> {
             0 => 0,
             _ => self.within + 1,
         };
-        let is_deep = self.sides.len() > DEEP;
-        if self.sides.len() == NESTED || self.within > WITHIN && is_deep {
+        if trips > 1 && self.within > WITHIN {
+            return Err(Fault::SecretLoop(TRIPS));
+        }
+        if self.sides.len() == NESTED {
             return Err(Fault::Nested(NESTED));
         }
         let join = self.joins.of(&mut self.code, branch);
