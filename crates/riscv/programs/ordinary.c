@@ -55,6 +55,16 @@ static int place(const uint64_t *numbers, int count, uint64_t wanted) {
     return -1;
 }
 
+/* Insertion sort, whose inner loop ends by a secret. */
+static void sort(uint64_t *numbers, int count) {
+    for (int end = 1; end < count; end++) {
+        uint64_t moved = numbers[end];
+        int at = end;
+        for (; at > 0 && numbers[at - 1] > moved; at--) numbers[at] = numbers[at - 1];
+        numbers[at] = moved;
+    }
+}
+
 int main(void) {
     uint64_t x[16], out[16];
     if (atexit(last) != 0) return 1;
@@ -73,6 +83,8 @@ int main(void) {
     out[6] = (uint64_t)((order > 0) - (order < 0));
     double price = x[3] > 50 ? 0.75 : 1.5;
     out[7] = (uint64_t)(price * 1024);
-    fwrite(out, sizeof out[0], 8, written);
+    memcpy(out + 8, x + 8, 8 * sizeof x[0]);
+    sort(out + 8, 8);
+    fwrite(out, sizeof out[0], 16, written);
     return fclose(written);
 }

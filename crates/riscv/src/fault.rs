@@ -85,9 +85,16 @@ pub enum Fault {
     )]
     SecretLoop(usize),
     #[error(
-        "branches on secrets are nested more than {0} deep: bound the recursion by a public number"
+        "branches on secrets are nested more than {0} deep: bound the recursion, or the loop around \
+         them, by a public number, or state a loop's most trips by TACIT_BOUND(n) in it"
     )]
     Nested(usize),
+    #[error(
+        "the sides of branches on secrets part again before they meet, {0} times: let tacit riscv \
+         cc compile the program, or give gcc -fno-thread-jumps and -fno-split-paths, and clang \
+         -mllvm -tail-dup-placement=false and -mllvm -disable-lftr"
+    )]
+    Parting(u64),
     #[error("a system call under a branch on a secret: make it before the branch, or after it")]
     CallOnSide,
     #[error(
@@ -255,6 +262,7 @@ impl Fault {
             Self::SecretBranch
             | Self::SecretLoop(_)
             | Self::Nested(_)
+            | Self::Parting(_)
             | Self::CallOnSide
             | Self::OpeningOnSide
             | Self::SecretJump
@@ -289,7 +297,11 @@ impl Fault {
     #[must_use]
     pub fn on_side(self, branch: u64) -> Self {
         match self {
-            Self::OnSide { .. } | Self::SecretBranch | Self::SecretLoop(_) | Self::Limit(_) => self,
+            Self::OnSide { .. }
+            | Self::SecretBranch
+            | Self::SecretLoop(_)
+            | Self::Parting(_)
+            | Self::Limit(_) => self,
             cause => Self::OnSide {
                 branch,
                 cause: Box::new(cause),
@@ -357,6 +369,7 @@ mod tests {
             Fault::NotBetween(..) => 45,
             Fault::Divisor(_) => 46,
             Fault::SecretText => 47,
+            Fault::Parting(_) => 48,
         }
     }
 
@@ -385,6 +398,7 @@ mod tests {
             Fault::SecretBranch,
             Fault::SecretLoop(8),
             Fault::Nested(8),
+            Fault::Parting(8),
             Fault::CallOnSide,
             Fault::OpeningOnSide,
             Fault::SecretJump,
@@ -435,7 +449,7 @@ mod tests {
         // `InvalidProgram` and `OnSide` carry a message that states its own remedy.
         places.extend([0, 19]);
         places.sort_unstable();
-        assert_eq!(places, (0..48).collect::<Vec<_>>());
+        assert_eq!(places, (0..49).collect::<Vec<_>>());
         let bytes = 1;
         let one = Fault::Unmapped { address, bytes }.to_string();
         assert!(one.starts_with("1 byte at 0x8 is outside"), "{one}");

@@ -24,6 +24,20 @@ OPTIONS = [
     *("-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noexecstack"),
 ]
 
+#: Options for clang. Where it copies the end of a branch's sides, these meet again too late, and the
+#: last option keeps a public bound of a loop apart from a secret one.
+TARGET_OF_CLANG = [
+    *("--target=riscv64-unknown-elf", "-fuse-ld=lld"),
+    *("-mllvm", "-tail-dup-placement=false", "-mllvm", "-disable-lftr"),
+]
+
+#: Options for gcc. It would copy the end of a loop, or of a branch's sides, which then meet again too
+#: late. It would also replace a switch between numbers by a table.
+TARGET_OF_GCC = [
+    *("-fno-reorder-blocks", "-fno-thread-jumps", "-fno-split-paths"),
+    "-fno-tree-switch-conversion",
+]
+
 #: The instruction sets to compile for; the first that the compiler supports is used.
 INSTRUCTIONS = ("rv64gc_zba_zbb_zbs_zicond", "rv64gc_zba_zbb_zbs")
 
@@ -69,13 +83,7 @@ def prepared(found: str, folder: Path, options: Sequence[str] = ()) -> Compiler:
     """
     name = Path(found).name
     is_clang = name.startswith("clang")
-    # gcc would copy the end of a loop, and then the sides of a branch before it do not meet again
-    # in the loop. It would also replace a switch between numbers by a table.
-    target = (
-        ["--target=riscv64-unknown-elf", "-fuse-ld=lld"]
-        if is_clang
-        else ["-fno-reorder-blocks", "-fno-tree-switch-conversion"]
-    )
+    target = TARGET_OF_CLANG if is_clang else TARGET_OF_GCC
     own = (
         _says(found, "-print-resource-dir") + "/include"
         if is_clang

@@ -4,8 +4,9 @@
 //! The addresses follow from selects, known bits and stated ranges ([`Words::choices`]), which are
 //! public, and all of them are accessed whatever the secret is. Each counts as an instruction, and
 //! there are at most [`VALUES`]. An address that is not mapped, such as a null pointer that the
-//! program has just compared with, is skipped: there a load gives 0 and a store does nothing. If
-//! none is mapped, the access is refused.
+//! program has just compared with, is skipped: the program promises that it does not come there. A
+//! load then gives what is at another of the addresses, and a store does nothing. If none is
+//! mapped, the access is refused.
 
 use super::{Machine, in_stack};
 use crate::fault::{Fault, Result};

@@ -138,7 +138,9 @@ impl<W: Words> Machine<W> {
             (*first, *trips) = (open, 0);
         }
         *trips += 1;
-        self.is_given_up = *trips > most && open > *first;
+        if *trips > most && open > *first {
+            self.give_up();
+        }
     }
 
     /// Attributes new words to the call that was just made.

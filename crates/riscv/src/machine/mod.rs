@@ -91,6 +91,9 @@ pub struct Machine<W: Words> {
     within: u64,
     /// Whether the side that is being executed is given up: see [`hints::TRIPS`].
     is_given_up: bool,
+    /// In checked mode, a bit that the program promised to be 0, where a side was given up: whether
+    /// the program would have come there.
+    promised: Option<W::Word>,
     /// The stated bounds of loops that are being executed.
     bounds: hints::Bounds,
     /// The call depth relative to the outermost open branch.
@@ -209,6 +212,7 @@ impl<W: Words> Machine<W> {
             sides: Vec::new(),
             within: 0,
             is_given_up: false,
+            promised: None,
             bounds: hints::Bounds::default(),
             calls: 0,
             opening: Vec::new(),
@@ -476,8 +480,7 @@ impl<W: Words> Machine<W> {
             return Err(Fault::SecretBits.into());
         }
         // A condition on few values may be the same for all of them.
-        let choices = self.words.choices(&condition);
-        if let Some(decided) = choices.and_then(|choices| choices.only()) {
+        if let Some(decided) = self.words.always(&condition) {
             return Ok(if decided == 1 { taken } else { next });
         }
         if !self.opening.iter().any(|range| range.contains(&self.pc)) {

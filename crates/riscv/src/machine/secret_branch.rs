@@ -14,8 +14,9 @@
 //! trips, in each of which the branch is opened again inside itself, until a public number ends the
 //! loop: an end of an array, an induction variable, or the program's statement of the most trips
 //! (`TACIT_BOUND`). At that statement the side that would go on is given up: the program promises
-//! that its condition is false, and the other side's words are taken as they are. The number of
-//! trips that are executed is public, and the same for all values of the secret.
+//! that its condition is false, and the other side's words are taken as they are. Checked mode
+//! claims that promise for what follows from the branch around it (see `give_up`). The
+//! number of trips that are executed is public, and the same for all values of the secret.
 //!
 //! Open branches lie on a stack of the machine, not on the processor's, so nesting is bounded by
 //! [`NESTED`] alone.
@@ -66,6 +67,7 @@ struct Left<Word> {
     memory: Changes<Word>,
     vectors: Changes<Word>,
     label: Option<u32>,
+    promised: Option<Word>,
 }
 
 impl<W: Words> Machine<W> {
@@ -128,7 +130,7 @@ impl<W: Words> Machine<W> {
             _ => self.within + 1,
         };
         if trips > 1 && self.within > WITHIN {
-            return Err(Fault::SecretLoop(TRIPS));
+            return Err(Fault::Parting(WITHIN));
         }
         if self.sides.len() == NESTED {
             return Err(Fault::Nested(NESTED));
@@ -152,6 +154,7 @@ impl<W: Words> Machine<W> {
     /// Ends the side that was executed: goes over to the other one, or merges both.
     fn end_side(&mut self) -> Result<()> {
         let end = (!mem::take(&mut self.is_given_up)).then_some(self.pc);
+        let promised = self.promised.take();
         let (memory, vectors) = (self.memory.take_back(), self.vectors.take_back());
         let open = self.sides.last_mut().expect("a side is being executed");
         if open.first.is_none() {
@@ -164,11 +167,13 @@ impl<W: Words> Machine<W> {
                 memory,
                 vectors,
                 label,
+                promised,
             });
             self.begin();
             return Ok(());
         }
         let open = self.sides.pop().expect("a side is being executed");
+        self.promised = promised;
         self.merge(open, end, &memory, &vectors)
     }
 
@@ -183,6 +188,8 @@ impl<W: Words> Machine<W> {
         let first = open.first.expect("the first side has ended");
         self.pc = open.branch;
         self.bounds = open.bounds;
+        let promises = [first.promised, self.promised.take()].into_iter().flatten();
+        let promised = promises.reduce(|one, other| self.words.xor(&one, &other));
         // Both sides end in the call of the branch, or in its caller.
         let condition = match (first.end, end) {
             (Some(one), Some(other)) if one == other => open.condition,
@@ -191,9 +198,14 @@ impl<W: Words> Machine<W> {
             (None, Some(_)) => self.words.constant(0),
             (None, None) => {
                 self.is_given_up = true;
+                self.promised = promised;
                 return Ok(());
             }
         };
+        // The words around depend on the promise from here on.
+        if let (Some(around), Some(promised)) = (self.sides.last_mut(), promised) {
+            around.condition = self.words.xor(&around.condition, &promised);
+        }
         if first.end.is_none() || end.is_none() {
             // The call depth is that of the side that was not given up: at the join.
             self.calls = open.calls - i64::from(open.join == Join::Return);
@@ -222,6 +234,27 @@ impl<W: Words> Machine<W> {
             })?;
         self.pc = first.end.or(end).expect("one side has ended");
         Ok(())
+    }
+
+    /// Gives up the side that is being executed. In checked mode, notes whether the program would
+    /// have come here, which it promised not to: whether all open branches took this way.
+    pub(super) fn give_up(&mut self) {
+        self.is_given_up = true;
+        self.note_place();
+        let is_claimed = self.words.claim(true);
+        let mut comes = self.words.constant(1);
+        for open in &self.sides {
+            let one = self.words.constant(1);
+            let way = match open.first {
+                None => open.condition.clone(),
+                Some(_) => self.words.xor(&open.condition, &one),
+            };
+            comes = self.words.and(&comes, &way);
+        }
+        let promised = self.words.limited(&comes, 0, 0);
+        self.words.claim(is_claimed);
+        // Without checked mode, it is the same word.
+        self.promised = (!self.words.are_one(&promised, &comes)).then_some(promised);
     }
 
     fn step_of_side(&mut self) -> Result<()> {

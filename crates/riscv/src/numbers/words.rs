@@ -173,6 +173,12 @@ pub trait Words {
         None
     }
 
+    /// Returns the value that a secret condition has whatever the secrets are, if that is found
+    /// with little work.
+    fn always(&self, _condition: &Self::Word) -> Option<u64> {
+        None
+    }
+
     /// Returns whether a word contains bytes of a secret float.
     fn has_float(&self, _word: &Self::Word) -> bool {
         false

@@ -25,6 +25,10 @@ const NODES: usize = 1 << 13;
 /// The maximum number of pairs of nodes that operations are applied to, for one word.
 const PAIRS: usize = 1 << 15;
 
+/// The same for the condition of a branch, which is asked for on each trip of a loop. It matters
+/// only where it has one value, as after a comparison of a pointer with null.
+const PAIRS_OF_CONDITION: usize = 1 << 9;
+
 /// A node of a diagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Entry {
@@ -94,7 +98,7 @@ struct Diagram {
     numbers: HashMap<(*const Node, u32), usize>,
     /// The diagrams of words, or `None` for those that have many values.
     known: HashMap<*const Node, Option<usize>>,
-    /// The pairs of nodes that operations were applied to.
+    /// The pairs of nodes that operations may still be applied to.
     pairs: usize,
 }
 
@@ -103,10 +107,22 @@ struct Beyond;
 
 /// Returns the values that a word can have, if they are few.
 pub fn choices(word: &Word) -> Option<Choices<Word>> {
+    within(word, PAIRS)
+}
+
+/// Returns the value that a condition always has, if that is found with little work.
+pub fn always(condition: &Word) -> Option<u64> {
+    within(condition, PAIRS_OF_CONDITION).and_then(|choices| choices.only())
+}
+
+fn within(word: &Word, pairs: usize) -> Option<Choices<Word>> {
     match word {
         Word::Public(value) => Some(Choices::new(vec![Choice::Value(*value)])),
         Word::Secret(root) => {
-            let mut diagram = Diagram::default();
+            let mut diagram = Diagram {
+                pairs,
+                ..Diagram::default()
+            };
             let Ok(found) = diagram.follow(root) else {
                 // It is not followed again.
                 root.set_many_values();
@@ -206,10 +222,7 @@ impl Diagram {
         if let Some(&found) = done.get(&(x, y)) {
             return Ok(found);
         }
-        self.pairs += 1;
-        if self.pairs > PAIRS {
-            return Err(Beyond);
-        }
+        self.pairs = self.pairs.checked_sub(1).ok_or(Beyond)?;
         let (of_x, of_y) = (self.entries[x], self.entries[y]);
         let found = match (of_x, of_y) {
             (Entry::Never, _) | (_, Entry::Never) => self.entry(Entry::Never)?,

@@ -429,6 +429,10 @@ impl Words for Secret {
         few::choices(word)
     }
 
+    fn always(&self, condition: &Word) -> Option<u64> {
+        few::always(condition)
+    }
+
     fn has_float(&self, word: &Word) -> bool {
         opaque::is_opaque(word)
     }

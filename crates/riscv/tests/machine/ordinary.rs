@@ -8,8 +8,9 @@ use riscv::host::arrays::{Array, Content};
 use riscv::host::runs::{Output, Run, run as run_program};
 use riscv::machine::few_addresses::Few;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{Fate, cost, reveal};
+use riscv::secret::evaluation::{Fate, Learned, cost, reveal, settle_checked};
 use riscv::secret::inputs::{share, share_integers};
+use riscv::secret::watch::{Claim, Watch};
 use riscv::{Fault, Machine, Plain, Program, Secret, Signs, Words};
 use std::sync::{Arc, Mutex};
 use testkit::{Random, run, usual_parties};
@@ -294,6 +295,109 @@ fn a_loop_ends_by_a_secret_within_its_stated_bound() {
     }
 }
 
+/// `if (a1 == 0) for (; a0 > 2; a0 -= 3) n++;`, at most five trips by the program's own statement:
+/// whether a run in checked mode is refused at the statement, for each party.
+fn refused(protocol: &str, program: &Program, words: [u64; 2]) -> Vec<Vec<String>> {
+    run(protocol, usual_parties(protocol), |p| {
+        let _watch = Watch::begin(true);
+        let own = (p.party() == 0).then_some(words.as_slice());
+        let given = share(p, 0, own, words.len())?;
+        let mut machine = Machine::new(Secret, program, 1 << 20).expect("the program fits");
+        let left = machine.call(CODE, &given).expect("the function returns");
+        let name = |claim: Claim| format!("{claim:#x}");
+        // Party 0 learns the number of trips, and party 1 something else.
+        let to = |party| Fate::Opened(Recipient::One(party));
+        let (trips, other) = ([left], [given[1].clone()]);
+        let settled = settle_checked(p, &[(&trips, to(0)), (&other, to(1))], true, Some(&name))?;
+        let values: Vec<_> = settled.learned.iter().map(Learned::values).collect();
+        match (p.party(), settled.failed.is_empty()) {
+            (0, true) => {
+                let expected = if words[1] == 0 { words[0] / 3 } else { 0 };
+                assert_eq!(
+                    values[0],
+                    Some([expected].as_slice()),
+                    "{protocol} {words:?}"
+                );
+            }
+            (0, false) => assert_eq!(values[0], Some([0].as_slice())),
+            (1, _) => assert_eq!(values[1], Some([words[1]].as_slice())),
+            _ => {}
+        }
+        Ok(settled.failed)
+    })
+}
+
+#[test]
+fn more_trips_than_stated_are_found_in_checked_mode() {
+    let mut code = Assembler::default();
+    let [again, end] = [(); 2].map(|()| code.label());
+    code.add("addi", T0, 0, 0, 0);
+    code.add("addi", T1, A0, 0, 0);
+    code.add("addi", T2, 0, 0, 3);
+    code.branch("bne", A1, 0, end);
+    code.place(again);
+    code.branch("bltu", T1, T2, end);
+    code.add("addi", A0, 0, 0, 5);
+    code.add("lui", 17, 0, 0, 0x8000);
+    code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
+    code.add("ecall", 0, 0, 0, 0);
+    code.add("addi", T1, T1, 0, -3);
+    code.add("addi", T0, T0, 0, 1);
+    code.jump(0, again);
+    code.place(end);
+    code.add("addi", A0, T0, 0, 0);
+    code.ret();
+    let program = code.program();
+    // 5 trips are the most. Where the loop is not entered, nothing is promised.
+    let is_kept = |number, other| number < 18 || other != 0;
+    for protocol in PROTOCOLS {
+        for words in [
+            [0, 0],
+            [17, 0],
+            [18, 0],
+            [18, 1],
+            [u64::MAX, 0],
+            [u64::MAX, 9],
+        ] {
+            for (party, failed) in refused(protocol, &program, words).iter().enumerate() {
+                let is_told = party == 0 && !is_kept(words[0], words[1]);
+                assert_eq!(failed.len(), usize::from(is_told), "{protocol} {words:?}");
+                let place = format!("{:#x}", CODE + 4 * 8);
+                assert!(failed.iter().all(|at| *at == place), "{failed:?}");
+            }
+        }
+    }
+}
+
+/// `for (;;) { if (a) x++; else y++; }`, whose sides each have a copy of the loop's end: they meet
+/// only after the loop, and double on each trip.
+#[test]
+fn sides_that_part_on_each_trip_are_refused() {
+    let mut code = Assembler::default();
+    let [again, other, end] = [(); 3].map(|()| code.label());
+    code.add("addi", T0, 0, 0, 0);
+    code.add("addi", T2, 0, 0, 64);
+    code.place(again);
+    code.add("addi", T0, T0, 0, 1);
+    code.add("srl", T1, A0, T0, 0);
+    code.add("andi", T1, T1, 0, 1);
+    code.branch("beq", T1, 0, other);
+    code.add("addi", A1, A1, 0, 1);
+    code.branch("bne", T0, T2, again);
+    code.jump(0, end);
+    code.place(other);
+    code.add("addi", A1, A1, 0, 2);
+    code.branch("bne", T0, T2, again);
+    code.place(end);
+    code.ret();
+    let faults = secretly("plain", &code.program(), 3);
+    assert!(
+        matches!(faults[0], Err(Fault::Parting(_))),
+        "{:?}",
+        faults[0]
+    );
+}
+
 /// `h = h * 31 + x` of 32 bits, as `slli`, `subw` and `addw`, and of 8 bits.
 #[test]
 fn wrapping_numbers_are_sums() {
@@ -341,7 +445,9 @@ fn ordinary(x: [u64; 16]) -> (Case, Vec<u64>) {
     let place = x[12..].iter().position(|number| *number == x[3]);
     let bytes = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|x| x.to_le_bytes()).collect() };
     let order = bytes(&x[4..6]).cmp(&bytes(&x[12..14])) as i64;
-    let expected = vec![
+    let mut sorted = x[8..].to_vec();
+    sorted.sort_unstable();
+    let mut expected = vec![
         (left / right) as u64,
         (left % right) as u64,
         (-((x[1] >> 1) as i128) / (x[2] >> 1) as i128) as u64,
@@ -351,6 +457,7 @@ fn ordinary(x: [u64; 16]) -> (Case, Vec<u64>) {
         order as u64,
         if x[3] > 50 { 768 } else { 1536 },
     ];
+    expected.append(&mut sorted);
     let case = Case {
         file: include_bytes!("../../programs/ordinary.elf"),
         told: &[],
@@ -361,7 +468,7 @@ fn ordinary(x: [u64; 16]) -> (Case, Vec<u64>) {
 }
 
 #[test]
-fn a_compiled_program_selects_ends_early_compares_and_divides() {
+fn a_compiled_program_selects_ends_early_compares_divides_and_sorts() {
     let mut all = [
         [
             3,

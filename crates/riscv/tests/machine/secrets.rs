@@ -332,6 +332,14 @@ fn the_greatest_of_many_is_found_by_halves() {
     }
 }
 
+/// The compiler has copied the outer loop's end into the inner loop, so the sides meet too late.
+#[test]
+fn copied_ends_of_loops_are_refused() {
+    for result in called("plain", "sort", &[3, 1, 2, 9, 0, 2, 7], 4) {
+        assert!(matches!(result, Err(Fault::Parting(_))), "{result:?}");
+    }
+}
+
 /// Messages do not depend on secrets, and independent operations share them.
 #[test]
 fn rounds_and_bits_are_those_of_the_longest_path() {
