@@ -173,6 +173,14 @@ fn a_table_is_read_at_an_index_of_few_bits() {
     code.add("addi", A0, A2, 0, 0);
     code.ret();
     agree(&code.program(), &[0, 1, 6, 7, 8, u64::MAX]);
+    // Three bits with a sign.
+    let mut code = Assembler::default();
+    code.add("slli", T0, A0, 0, 61);
+    code.add("srai", T0, T0, 0, 61);
+    code.add("sh3add", T0, T0, A1, 0);
+    code.add("ld", A0, T0, 0, 32);
+    code.ret();
+    agree(&code.program(), &[0, 1, 3, 4, 7, 8, u64::MAX]);
     // Nine bits are too many.
     let mut code = Assembler::default();
     code.add("andi", T0, A0, 0, 511);
@@ -237,23 +245,38 @@ fn a_loop_ends_early_by_a_secret() {
     agree(&search(true), &words);
 }
 
-/// `for (; a0 > 2; a0 -= 3) n++;`, at most five trips by the program's own statement.
-fn stated(most: i32) -> Program {
+/// `for (; a0 > 2; a0 -= 3) n++;`, at most five trips by the program's own statement, which stands
+/// at the beginning of the body or at its end. The branch leads out of the loop, or into it.
+fn stated(most: i32, at_end: bool, leads_in: bool) -> Program {
     let mut code = Assembler::default();
-    let [again, end] = [(); 2].map(|()| code.label());
+    let [again, body, end] = [(); 3].map(|()| code.label());
+    let state = |code: &mut Assembler| {
+        code.add("addi", A0, 0, 0, most);
+        code.add("lui", 17, 0, 0, 0x8000);
+        code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
+        code.add("ecall", 0, 0, 0, 0);
+    };
     code.add("addi", T0, 0, 0, 0);
     code.add("addi", T1, A0, 0, 0);
     code.add("addi", T2, 0, 0, 3);
     code.place(again);
-    code.branch("bltu", T1, T2, end);
-    code.add("addi", A0, 0, 0, most);
-    code.add("lui", 17, 0, 0, 0x8000);
-    code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
-    code.add("ecall", 0, 0, 0, 0);
+    if leads_in {
+        code.branch("bgeu", T1, T2, body);
+        code.jump(0, end);
+        code.place(body);
+    } else {
+        code.branch("bltu", T1, T2, end);
+    }
+    if !at_end {
+        state(&mut code);
+    }
     code.add("addi", T1, T1, 0, -3);
     code.add("addi", T0, T0, 0, 1);
     code.add("sh3add", A2, T0, A1, 0);
     code.add("sd", 0, A2, T1, 0);
+    if at_end {
+        state(&mut code);
+    }
     code.jump(0, again);
     code.place(end);
     code.add("sh3add", A0, T0, T1, 0);
@@ -263,34 +286,83 @@ fn stated(most: i32) -> Program {
 
 #[test]
 fn a_loop_ends_by_a_secret_within_its_stated_bound() {
-    for protocol in PROTOCOLS {
-        let mut first = None;
-        for number in [0, 2, 3, 5, 6, 14, 15, 17] {
+    for (at_end, leads_in) in [(false, false), (true, false), (false, true), (true, true)] {
+        let program = stated(5, at_end, leads_in);
+        for protocol in PROTOCOLS {
+            let mut first = None;
             // 5 trips are the most, so the numbers up to 17 are right.
-            let trips = number / 3;
-            for (party, found) in secretly(protocol, &stated(5), number)
-                .into_iter()
-                .enumerate()
-            {
-                let (values, seen, _) = found.expect("the program is accepted");
-                assert_eq!(values[0], 8 * trips + number % 3, "{protocol} {number}");
-                let data = data();
-                for at in 0..COUNT as u64 {
-                    let expected = match at {
-                        1.. if at <= trips => number - 3 * at,
-                        _ => data[at as usize],
-                    };
-                    assert_eq!(
-                        values[1 + at as usize],
-                        expected,
-                        "{protocol} {number} {at}"
-                    );
+            for number in [0, 2, 3, 5, 6, 14, 15, 17] {
+                let found = secretly(protocol, &program, number);
+                let (values, seen, _) = found[0].as_ref().expect("the program is accepted");
+                assert_eq!(
+                    values[0],
+                    number / 3 * 8 + number % 3,
+                    "{protocol} {number}"
+                );
+                let mut expected = data();
+                for trip in 1..=number / 3 {
+                    expected[trip as usize] = number - 3 * trip;
                 }
-                if party == 0 {
-                    let first = first.get_or_insert_with(|| seen.clone());
-                    assert_eq!(&seen, first, "{protocol} {number}");
-                }
+                assert_eq!(values[1..], expected, "{protocol} {number}");
+                let first = first.get_or_insert_with(|| seen.clone());
+                assert_eq!(seen, first, "{protocol} {number}");
             }
+        }
+    }
+}
+
+/// A function with such a loop, called on both sides of a branch: once deeper than before.
+#[test]
+fn trips_are_counted_on_each_side_anew() {
+    const A3: u8 = 13;
+    const A4: u8 = 14;
+    let mut code = Assembler::default();
+    let [other, end, function, again, done] = [(); 5].map(|()| code.label());
+    code.add("addi", T1, A0, 0, 0);
+    code.add("addi", T2, 0, 0, 3);
+    code.add("addi", A4, 0, 0, 0);
+    code.add("andi", A3, A0, 0, 1);
+    code.add("ld", A1, A1, 0, 8);
+    code.branch("beq", A1, 0, other);
+    code.jump(T0, function);
+    code.jump(0, end);
+    code.place(other);
+    code.branch("beq", A3, 0, end);
+    code.jump(T0, function);
+    code.place(end);
+    code.add("addi", A0, A4, 0, 0);
+    code.ret();
+    code.place(function);
+    code.place(again);
+    code.branch("bltu", T1, T2, done);
+    code.add("addi", A0, 0, 0, 5);
+    code.add("lui", 17, 0, 0, 0x8000);
+    code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
+    code.add("ecall", 0, 0, 0, 0);
+    code.add("addi", T1, T1, 0, -3);
+    code.add("addi", A4, A4, 0, 1);
+    code.jump(0, again);
+    code.place(done);
+    code.add("jalr", 0, T0, 0, 0);
+    let program = code.program();
+    for is_first in [true, false] {
+        for number in [0, 3, 16, 17] {
+            let found = run("plain", usual_parties("plain"), |p| {
+                let given = [number, u64::from(is_first)];
+                let own = (p.party() == 0).then_some(given.as_slice());
+                let mut words = share(p, 0, own, 2)?;
+                let first = words.pop().expect("two words");
+                let data = vec![first; COUNT];
+                let (left, _) = called(Secret, &program, (words.remove(0), data))
+                    .expect("the function returns");
+                Ok(reveal(p, &left[..1], Recipient::All)?.expect("opened to all")[0])
+            });
+            let is_called = is_first || number % 2 == 1;
+            let expected = if is_called { number / 3 } else { 0 };
+            assert!(
+                found.iter().all(|trips| *trips == expected),
+                "{is_first} {number} {found:?}"
+            );
         }
     }
 }
@@ -433,6 +505,53 @@ fn wrapping_numbers_are_sums() {
             assert_eq!(opened.expect("opened to all"), expected, "{protocol}");
             assert!(rounds <= 60, "{protocol}: {rounds} rounds");
         }
+    }
+}
+
+/// Chains of operations that move and drop bits, at widths that meet, against plain integers.
+#[test]
+fn chains_that_drop_bits_are_right() {
+    fn chains<W: Words>(words: &mut W, given: &[W::Word], count: usize) -> Vec<W::Word> {
+        const WIDTHS: [u64; 14] = [1, 2, 7, 8, 9, 15, 16, 17, 26, 27, 31, 32, 33, 63];
+        let mut random = Random::new(31);
+        let mut chains = Vec::new();
+        for _ in 0..count {
+            let mut all = given.to_vec();
+            for _ in 0..7 {
+                let [kind, x, y, width] = random.words(4)[..] else {
+                    unreachable!()
+                };
+                let (x, y) = (&all[x as usize % all.len()], &all[y as usize % all.len()]);
+                let width = WIDTHS[width as usize % WIDTHS.len()];
+                let by = words.constant(width);
+                let mask = words.constant((1 << width) - 1);
+                let found = match kind % 9 {
+                    0 => words.extend(x, width as u32, Signs::Signed),
+                    1 => words.extend(x, width as u32, Signs::Unsigned),
+                    2 => words.shift_left(x, &by),
+                    3 => words.shift_right(x, &by, Signs::Signed),
+                    4 => words.shift_right(x, &by, Signs::Unsigned),
+                    5 => words.and(x, &mask),
+                    6 => words.add(x, y),
+                    7 => words.subtract(x, y),
+                    _ => words.multiply(x, y),
+                };
+                all.push(found);
+            }
+            chains.extend(all.pop());
+        }
+        chains
+    }
+    let values = [3, 0x8000_0001, u64::MAX, 0x0123_4567_89ab_cdef, 1 << 63];
+    let expected = chains(&mut Plain, &values, 3000);
+    let found = run("plain", usual_parties("plain"), |p| {
+        let own = (p.party() == 0).then_some(values.as_slice());
+        let given = share(p, 0, own, values.len())?;
+        let left = chains(&mut Secret, &given, 3000);
+        Ok(reveal(p, &left, Recipient::All)?.expect("opened to all"))
+    });
+    for (at, (found, expected)) in found[0].iter().zip(&expected).enumerate() {
+        assert_eq!(found, expected, "chain {at}");
     }
 }
 
