@@ -149,6 +149,22 @@ fn a_selected_address_is_read_at_both_values() {
     agree(&code.program(), &EDGES);
 }
 
+/// Two ways lead to one of three addresses.
+#[test]
+fn a_number_of_bits_is_an_address() {
+    let mut code = Assembler::default();
+    code.add("andi", T0, A0, 0, 1);
+    code.add("srli", T1, A0, 0, 1);
+    code.add("andi", T1, T1, 0, 1);
+    code.add("add", T0, T0, T1, 0);
+    code.add("sh3add", T0, T0, A1, 0);
+    code.add("ld", A2, T0, 0, 8);
+    code.add("sd", 0, T0, A0, 8);
+    code.add("addi", A0, A2, 0, 0);
+    code.ret();
+    agree(&code.program(), &[0, 1, 2, 3, 4, u64::MAX]);
+}
+
 /// Halves by one condition go together: no third address is read.
 #[test]
 fn the_addresses_are_those_of_the_select() {
@@ -311,7 +327,8 @@ fn a_loop_ends_by_a_secret_within_its_stated_bound() {
     }
 }
 
-/// A function with such a loop, called on both sides of a branch: once deeper than before.
+/// A function with such a loop, called on both sides of a branch: twice on the first, and once,
+/// deeper, on the second.
 #[test]
 fn trips_are_counted_on_each_side_anew() {
     const A3: u8 = 13;
@@ -319,11 +336,14 @@ fn trips_are_counted_on_each_side_anew() {
     let mut code = Assembler::default();
     let [other, end, function, again, done] = [(); 5].map(|()| code.label());
     code.add("addi", T1, A0, 0, 0);
+    code.add("addi", A2, A0, 0, 0);
     code.add("addi", T2, 0, 0, 3);
     code.add("addi", A4, 0, 0, 0);
     code.add("andi", A3, A0, 0, 1);
     code.add("ld", A1, A1, 0, 8);
     code.branch("beq", A1, 0, other);
+    code.jump(T0, function);
+    code.add("addi", T1, A2, 0, 0);
     code.jump(T0, function);
     code.jump(0, end);
     code.place(other);
@@ -357,8 +377,8 @@ fn trips_are_counted_on_each_side_anew() {
                     .expect("the function returns");
                 Ok(reveal(p, &left[..1], Recipient::All)?.expect("opened to all")[0])
             });
-            let is_called = is_first || number % 2 == 1;
-            let expected = if is_called { number / 3 } else { 0 };
+            let calls = if is_first { 2 } else { number % 2 };
+            let expected = calls * (number / 3);
             assert!(
                 found.iter().all(|trips| *trips == expected),
                 "{is_first} {number} {found:?}"
