@@ -196,7 +196,8 @@ def test_another_policy_is_refused_by_name(tmp_path: Path) -> None:
     ("table", "top", "says"),
     [
         (policy([], rest=""), "", "allow_simulated = true"),
-        (policy([]).replace("simulated", "sev-snp", 1), "", "not part of this release"),
+        (policy([]).replace("simulated", "sev-snp", 1), "", "allow_simulated is for"),
+        ('kind = "sev-snp"\nmeasurements = ["' + 96 * "0" + '"]', "", "needs least_tcb"),
         (policy([]).replace("simulated", "tdx", 1), "", "allow_simulated is for"),
         ('kind = "tdx"\nmeasurements = ["' + 64 * "0" + '"]', "", "needs collateral"),
         (policy(["00"]), "", "64 hexadecimal digits"),
@@ -262,7 +263,7 @@ def test_a_machine_without_hardware_says_so(tmp_path: Path) -> None:
     made = run("attest", "--out", tmp_path / "evidence")
     assert made.returncode == 1
     assert "this machine cannot attest" in made.stderr
-    assert "run this in a guest of TDX" in made.stderr
+    assert "run this in a guest of TDX or SEV-SNP" in made.stderr
     assert not (tmp_path / "evidence").exists()
 
 
