@@ -122,7 +122,7 @@ impl Attestation {
             nonces: about.nonces,
             role: about.role,
             roster: about.roster,
-            certificate: about.certificate.as_bytes(),
+            certificate: about.certificate,
             key: about.key,
             policy: self.agreed,
             program: about.program,
