@@ -387,6 +387,18 @@ fn collateral_of_another_form_is_refused() {
 }
 
 #[test]
+fn what_stands_behind_a_certificate_or_list_is_refused() {
+    let mut made = Plan::good().make();
+    made.certificates[1].push(0);
+    let refused = judged(&made).expect_err("a certificate with more after it");
+    assert!(refused.to_string().contains("it is not X.509"), "{refused}");
+    let mut made = Plan::good().make();
+    made.list.as_mut().unwrap().push(0);
+    let refused = judged(&made).expect_err("a list with more after it");
+    assert!(refused.to_string().contains("it is not X.509"), "{refused}");
+}
+
+#[test]
 fn tables_are_bounded() {
     let signers = super::table::signers;
     assert_eq!(signers(&[]).unwrap(), Vec::<&[u8]>::new());
