@@ -276,7 +276,7 @@ def test_the_compiled_program_that_runs_is_attested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "linear.tacit"
-    program, _ = tacit.compile(torch.nn.Linear(3, 2), torch.rand(1, 3))
+    program, _ = tacit.compile(torch.nn.Linear(3, 2).eval(), torch.rand(1, 3))
     program.save(path)
     content, attested = path.read_bytes(), []
     read = run_program.parsed_part
@@ -311,7 +311,7 @@ def test_compiled_programs_run_attested(tmp_path: Path) -> None:
 
 
 def test_a_trial_of_a_model_says_what_was_attested(tmp_path: Path) -> None:
-    program, weights = tacit.compile(torch.nn.Linear(3, 2), torch.rand(1, 3))
+    program, weights = tacit.compile(torch.nn.Linear(3, 2).eval(), torch.rand(1, 3))
     program.save(tmp_path / "linear.tacit")
     weights.save(tmp_path / "linear.weights")
     np.save(tmp_path / "x.npy", np.zeros((1, 3), np.float32))
