@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,7 +14,9 @@ from commands import Command
 from commands import tacit as run
 from ports import free_ports
 from tacit import _core
+from tacit.commands import run_program
 from tacit.commands.attest import CHALLENGE, EVIDENCE
+from tacit.commands.run_report import Report
 
 PROGRAM = """
 import tacit, torch
@@ -23,6 +26,8 @@ print((x * x).relu().reveal().tolist())
 print(session.attestation["verified"])
 print(session.threat_model)
 """
+
+ELF = Path(__file__).parent.parent / "crates" / "riscv" / "programs" / "arrays.elf"
 
 #: The sentence of every threat model of attested parties.
 PHYSICAL = "who owns the machine can forge its evidence"
@@ -196,7 +201,8 @@ def test_another_policy_is_refused_by_name(tmp_path: Path) -> None:
     ("table", "top", "says"),
     [
         (policy([], rest=""), "", "allow_simulated = true"),
-        (policy([]).replace("simulated", "sev-snp", 1), "", "not part of this release"),
+        (policy([]).replace("simulated", "sev-snp", 1), "", "allow_simulated is for"),
+        ('kind = "sev-snp"\nmeasurements = ["' + 96 * "0" + '"]', "", "needs least_tcb"),
         (policy([]).replace("simulated", "tdx", 1), "", "allow_simulated is for"),
         ('kind = "tdx"\nmeasurements = ["' + 64 * "0" + '"]', "", "needs collateral"),
         (policy(["00"]), "", "64 hexadecimal digits"),
@@ -262,8 +268,61 @@ def test_a_machine_without_hardware_says_so(tmp_path: Path) -> None:
     made = run("attest", "--out", tmp_path / "evidence")
     assert made.returncode == 1
     assert "this machine cannot attest" in made.stderr
-    assert "run this in a guest of TDX" in made.stderr
+    assert "run this in a guest of TDX or SEV-SNP" in made.stderr
     assert not (tmp_path / "evidence").exists()
+
+
+def test_the_compiled_program_that_runs_is_attested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "linear.tacit"
+    program, _ = tacit.compile(torch.nn.Linear(3, 2).eval(), torch.rand(1, 3))
+    program.save(path)
+    content, attested = path.read_bytes(), []
+    read = run_program.parsed_part
+
+    def replaced_afterwards(program: Path, arguments: list[str]) -> run_program.Part:
+        part = read(program, arguments)
+        path.write_bytes(b"another program")
+        return part
+
+    def connect(*_: object, program: bytes, **__: object) -> None:
+        attested.append(program)
+        raise SystemExit
+
+    monkeypatch.setattr(run_program, "parsed_part", replaced_afterwards)
+    monkeypatch.setattr(tacit, "connect", connect)
+    with pytest.raises(SystemExit):
+        run_program.take_part("parties.toml", 0, path, [], 1.0, Report(str(path), 0))
+    assert attested == [content]
+
+
+def test_compiled_programs_run_attested(tmp_path: Path) -> None:
+    numbers, report = tmp_path / "a.txt", tmp_path / "report.json"
+    numbers.write_text("3 5 10\n")
+    call = ["--call", "mean", "--arg", "a", "--arg", "len:a", "--secret", f"a=1:u64:{numbers}"]
+    shown = run("riscv", "try", ELF, *call, "--attestation", "simulated", "--json", report)
+    assert shown.returncode == 0, shown.stderr
+    found = json.loads(report.read_text())
+    assert found["result"] == 6
+    assert found["attestation"]["verified"] == [2, 2, 2]
+    assert found["attestation"]["signatures"] > 0
+    assert PHYSICAL in " ".join(shown.stdout.split())
+
+
+def test_a_trial_of_a_model_says_what_was_attested(tmp_path: Path) -> None:
+    program, weights = tacit.compile(torch.nn.Linear(3, 2).eval(), torch.rand(1, 3))
+    program.save(tmp_path / "linear.tacit")
+    weights.save(tmp_path / "linear.weights")
+    np.save(tmp_path / "x.npy", np.zeros((1, 3), np.float32))
+    given = ["--weights", tmp_path / "linear.weights", "--input", tmp_path / "x.npy"]
+    report = tmp_path / "report.json"
+    options = ["--attestation", "simulated", "--json", report]
+    shown = run("try", tmp_path / "linear.tacit", *given, *options)
+    assert shown.returncode == 0, shown.stderr
+    for each in json.loads(report.read_text()).values():
+        assert each["attestation"]["kind"] == "simulated"
+        assert each["attestation"]["verified"] == [2, 2, 2]
 
 
 def test_the_digest_of_a_program_is_printed(tmp_path: Path) -> None:

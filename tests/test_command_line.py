@@ -19,6 +19,7 @@ import pytest
 from commands import Command, tacit
 from ports import free_ports
 from tacit import cli
+from tacit.bench.attested import ATTESTED
 from tacit.bench.cases import CASES
 from tacit.bench.compiled import COMPILED
 from tacit.bench.federations import FEDERATIONS
@@ -229,8 +230,33 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     assert all(name.removeprefix("federated_mean") in said for name in large_federations)
     assert chosen(["compiled"]) == list(COMPILED)
     assert all(name.removeprefix("compiled") in said for name in COMPILED)
+    assert chosen(["attested"]) == list(ATTESTED)
+    assert all(name.removeprefix("attested") in said for name in ATTESTED)
     # The opening of weights happens in the warm-up, before the measurement.
     assert all(case.warm_up > 0 for case in COMPILED.values())
+
+
+def test_bench_of_attested_parties(tmp_path: Path) -> None:
+    names = "attested_multiply_32,attested_compare_32"
+    done = tacit("bench", "--only", names, "--network", "1,1000", "--json", tmp_path / "b.json")
+    assert done.returncode == 0, done.stderr
+    entries = json.loads((tmp_path / "b.json").read_text())
+    assert [entry["name"] for entry in entries] == names.split(",")
+    for entry in entries:
+        usual, attested = entry["usual"], entry["attested"]
+        assert entry["network"] == "1,1000"
+        # Half a round trip at least for each round, whoever attests.
+        assert usual["seconds_min"] > 0.0005 * usual["rounds"] > 0
+        assert attested["rounds"] == usual["rounds"]
+        assert sum(attested["bytes_sent_per_party"]) > sum(usual["bytes_sent_per_party"])
+        ratio = attested["seconds_median"] / usual["seconds_median"]
+        assert entry["times_the_seconds"] == pytest.approx(ratio)
+        assert attested["attestation"]["verified"] == [2, 2, 2]
+        assert attested["attestation"]["signatures"] > 3 * 500
+        assert attested["attestation"]["seconds"] > 0
+        assert "attestation" not in usual
+    said = " ".join(done.stdout.split())
+    assert "attested parties, TCP with TLS 1.3 with links of" in said
 
 
 def test_bench_of_compiled_models(tmp_path: Path) -> None:

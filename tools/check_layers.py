@@ -24,10 +24,10 @@ CRATES = [
 #: folders need no list, as long as there is no cycle among them.
 INSIDE = {
     "attest": [
-        ["binding", "error"],
+        ["binding", "error", "versions"],
         ["policy", "tsm"],
         ["kind"],
-        ["simulated", "tdx"],
+        ["sev_snp", "simulated", "tdx"],
         ["kinds"],
         ["evidence", "reading"],
     ],

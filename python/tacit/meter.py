@@ -92,6 +92,28 @@ def verification_of(
     return {"verification": entry}
 
 
+def attestation_of(parties: Sequence[Mapping[str, Any] | None]) -> dict[str, dict[str, Any]]:
+    """Returns the entry of reports on what attestation did, by its key.
+
+    It is empty if the parties did not attest, so that reports then have no such key. Else it has
+    ``kind``; ``verified``, by party, the number of members whose evidence it accepted;
+    ``signatures`` of all parties; and ``seconds`` of the party that spent most.
+
+    Args:
+        parties: what ``Session.attestation`` is in each party.
+    """
+    found = [each for each in parties if each is not None]
+    if len(found) < len(parties):
+        return {}
+    entry = {
+        "kind": found[0]["kind"],
+        "verified": [each["verified"] for each in found],
+        "signatures": sum(each["signatures"] for each in found),
+        "seconds": max(each["seconds"] for each in found),
+    }
+    return {"attestation": entry}
+
+
 def verification_lines(report: Mapping[str, Any]) -> list[str]:
     """Returns the line of printed reports on that entry, if the report has it."""
     entry = report.get("verification")

@@ -16,7 +16,7 @@ pub struct Binding<'a> {
     pub role: usize,
     /// Digest of the session's members: their number, addresses' order and certificates.
     pub roster: [u8; 32],
-    /// The member's TLS certificate, in PEM as the configuration has it.
+    /// The member's TLS certificate, in DER.
     pub certificate: &'a [u8],
     /// The Ed25519 key that verifies the member's messages.
     pub key: [u8; 32],

@@ -31,6 +31,9 @@ pub enum Error {
     /// The host can read and change the guest's memory.
     #[error("the machine runs in debug mode, in which its host can read and change everything")]
     Debug,
+    /// The guest was started in a way that the policy does not accept.
+    #[error("the guest is not as the policy demands: {0}")]
+    Guest(String),
     /// Other software runs than the policy names.
     #[error("the measurement {0} is not among those that the policy accepts")]
     Measurement(String),

@@ -97,13 +97,25 @@ pub fn judge(
     data: Option<&[u8; DATA]>,
     now: u64,
 ) -> Result<Verdict> {
+    let kind = kind_of(policy.kind());
+    let kind = kind.ok_or_else(|| Error::Policy("its kind is unknown".to_owned()))?;
+    judge_as(kind, evidence, policy, data, now)
+}
+
+/// Judges evidence of a kind, as [`judge`] does with the kind that the policy names.
+pub(crate) fn judge_as(
+    kind: &dyn Kind,
+    evidence: &[u8],
+    policy: &Policy,
+    data: Option<&[u8; DATA]>,
+    now: u64,
+) -> Result<Verdict> {
     let evidence = Evidence::decode(evidence)?;
-    let accepted = policy.kind();
+    let accepted = kind.name();
     if evidence.kind != accepted {
         let found = evidence.kind.to_owned();
         return Err(Error::Kind { found, accepted });
     }
-    let kind = kind_of(accepted).ok_or_else(|| Error::Policy("its kind is unknown".to_owned()))?;
     let report = kind.check(&evidence.body, policy, now)?;
     if report.debug {
         return Err(Error::Debug);

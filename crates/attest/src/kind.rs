@@ -4,6 +4,7 @@ use crate::binding::DATA;
 use crate::error::Result;
 use crate::policy::Policy;
 use crate::tsm;
+use std::path::Path;
 
 /// What a report says, once its signatures and the platform's status have been checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,19 +33,27 @@ pub trait Kind: Sync {
     /// Returns the name of the kernel's driver that makes reports of this kind.
     fn provider(&self) -> &'static str;
 
-    /// Makes a report of this machine.
+    /// Makes the body of evidence of this machine.
     ///
     /// # Errors
     /// `Machine` if it cannot.
     fn make(&self, data: &[u8; DATA]) -> Result<Vec<u8>> {
-        tsm::read(tsm::FOLDER.as_ref(), self.name(), self.provider(), data)
+        self.make_in(tsm::FOLDER.as_ref(), data)
+    }
+
+    /// Makes the body of evidence of this machine, by reports in that folder.
+    ///
+    /// # Errors
+    /// `Machine` if it cannot.
+    fn make_in(&self, folder: &Path, data: &[u8; DATA]) -> Result<Vec<u8>> {
+        Ok(tsm::read(folder, self.name(), self.provider(), data)?.report)
     }
 
     /// Checks all signatures up to the vendor's root, validity at `now` in seconds since 1970,
     /// revocations, and the status of the platform's firmware.
     ///
     /// # Errors
-    /// `Malformed`, `Chain` or `Tcb`; `Policy` for a policy that lacks what this kind needs.
+    /// `Malformed`, `Chain`, `Tcb` or `Guest`; `Policy` for a policy that lacks what this kind needs.
     fn check(&self, evidence: &[u8], policy: &Policy, now: u64) -> Result<Report>;
 
     /// Checks that a policy has what this kind needs.

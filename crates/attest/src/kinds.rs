@@ -2,13 +2,14 @@
 
 use crate::error::{Error, Result};
 use crate::kind::Kind;
+use crate::sev_snp::SevSnp;
 use crate::simulated::Simulated;
 use crate::tdx::Tdx;
 use crate::tsm;
 use std::path::Path;
 
 /// All kinds.
-pub static KINDS: [&dyn Kind; 2] = [&Tdx, &Simulated];
+pub static KINDS: [&dyn Kind; 3] = [&Tdx, &SevSnp::AMD, &Simulated];
 
 /// Returns a kind by its name.
 #[must_use]
@@ -25,7 +26,8 @@ pub fn kind_here(folder: &Path) -> Result<&'static dyn Kind> {
     let kind = KINDS.into_iter().find(|kind| kind.provider() == provider);
     kind.ok_or_else(|| {
         Error::Machine(format!(
-            "its reports come from \"{}\", which this release cannot verify: use a guest of TDX",
+            "its reports come from \"{}\", which this release cannot verify: use a guest of TDX \
+             or SEV-SNP",
             provider.escape_default()
         ))
     })

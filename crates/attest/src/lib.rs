@@ -7,9 +7,11 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | [`kind`], [`kinds`] | the trait [`Kind`] and the table of kinds; each kind is one file |
+//! | [`kind`], [`kinds`] | the trait [`Kind`] and the table of kinds; each kind is a module |
 //! | [`simulated`] | a kind whose root key is public: for tests, and for trying things out |
 //! | [`tdx`] | Intel TDX |
+//! | [`sev_snp`] | AMD SEV-SNP |
+//! | [`versions`] | versions of AMD's firmware |
 //! | [`tsm`] | reports of this machine, from the kernel's configfs-tsm |
 //! | [`policy`], [`reading`] | what is accepted, and how it is written |
 //! | [`binding`] | the 64 bytes of data of a party of a session |
@@ -25,9 +27,11 @@ pub mod kind;
 pub mod kinds;
 pub mod policy;
 pub mod reading;
+pub mod sev_snp;
 pub mod simulated;
 pub mod tdx;
 pub mod tsm;
+pub mod versions;
 
 pub use binding::{Binding, DATA, program_of};
 pub use error::{Error, Result, from_hex, hex};

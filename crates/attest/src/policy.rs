@@ -1,6 +1,7 @@
 //! Policies: what is accepted.
 
 use crate::error::{Error, Result, hex};
+use crate::versions::LeastVersions;
 
 /// Statuses of firmware that a policy may accept. A revoked one is never accepted.
 pub const STATUSES: [&str; 8] = [
@@ -16,6 +17,17 @@ pub const STATUSES: [&str; 8] = [
 
 const DOMAIN: &str = "tacit 2026 attestation: policy";
 
+/// What a policy demands of a guest of SEV-SNP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GuestRules {
+    /// Least versions of the firmware.
+    pub least: LeastVersions,
+    /// Whether its cores may run two threads each.
+    pub allow_smt: bool,
+    /// Privilege level of the software that attests.
+    pub vmpl: u32,
+}
+
 /// A checked policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
@@ -24,6 +36,7 @@ pub struct Policy {
     pub(crate) programs: Vec<Vec<u8>>,
     pub(crate) statuses: Vec<&'static str>,
     pub(crate) least_evaluation: u32,
+    pub(crate) guest: Option<GuestRules>,
     pub(crate) collateral: Option<Vec<u8>>,
 }
 
@@ -72,6 +85,12 @@ impl Policy {
         self.least_evaluation
     }
 
+    /// Returns what is demanded of a guest of SEV-SNP; `None` for other kinds.
+    #[must_use]
+    pub fn guest(&self) -> Option<&GuestRules> {
+        self.guest.as_ref()
+    }
+
     /// Returns the content of the vendor's collateral.
     #[must_use]
     pub fn collateral(&self) -> Option<&[u8]> {
@@ -90,7 +109,8 @@ impl Policy {
                 &self.measurements,
                 &self.programs,
                 &self.statuses,
-                self.least_evaluation
+                self.least_evaluation,
+                self.guest
             )
         );
         hasher.update(text.as_bytes());

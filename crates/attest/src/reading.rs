@@ -1,18 +1,22 @@
 //! Reading of policies, from files of their own or from tables of others.
 //!
 //! ```toml
-//! kind = "tdx"                     # or "simulated"
+//! kind = "tdx"                     # or "sev-snp", or "simulated"
 //! measurements = ["5be56d41..."]   # in hexadecimal, as `tacit attest` prints them
 //! programs = ["a3f1..."]           # in hexadecimal; for sessions of parties
-//! statuses = ["UpToDate"]          # optional: statuses of the firmware that are accepted
+//! statuses = ["UpToDate"]          # optional, "tdx": statuses of firmware that are accepted
 //! least_evaluation = 17            # optional, "tdx": least number of the vendor's evaluation
-//! collateral = "collateral.json"   # "tdx": the vendor's collateral, relative to the policy
+//! collateral = "collateral.json"   # the vendor's collateral, relative to the policy
+//! least_tcb = { milan = { bootloader = 4, tee = 0, snp = 24, microcode = 219 } } # "sev-snp"
+//! allow_smt = true                 # optional, "sev-snp": cores may run two threads each
+//! vmpl = 0                         # optional, "sev-snp": privilege level of what attests
 //! allow_simulated = true           # only for "simulated", and needed there
 //! ```
 
 use crate::error::{Error, Result, from_hex};
 use crate::kinds::kind_of;
-use crate::policy::{Policy, STATUSES};
+use crate::policy::{GuestRules, Policy, STATUSES};
+use crate::versions::LeastVersions;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read;
@@ -32,16 +36,62 @@ struct Entries {
     measurements: Vec<String>,
     #[serde(default)]
     programs: Vec<String>,
-    #[serde(default = "up_to_date")]
-    statuses: Vec<String>,
+    statuses: Option<Vec<String>>,
     least_evaluation: Option<u32>,
+    least_tcb: Option<LeastVersions>,
+    allow_smt: Option<bool>,
+    vmpl: Option<u32>,
     collateral: Option<PathBuf>,
     #[serde(default)]
     allow_simulated: bool,
 }
 
-fn up_to_date() -> Vec<String> {
-    vec![STATUSES[0].to_owned()]
+impl Entries {
+    /// Returns the statuses of firmware that are accepted.
+    fn statuses(&self) -> Result<Vec<&'static str>> {
+        let Some(written) = &self.statuses else {
+            return Ok(vec![STATUSES[0]]);
+        };
+        if written.is_empty() {
+            return Err(Error::Policy(
+                "statuses is empty: leave it out to accept UpToDate alone".to_owned(),
+            ));
+        }
+        let known = |status: &String| {
+            let known = STATUSES.into_iter().find(|known| known == status);
+            known.ok_or_else(|| {
+                Error::Policy(format!(
+                    "statuses has \"{}\"; accepted can be {}",
+                    status.escape_default(),
+                    STATUSES.join(", ")
+                ))
+            })
+        };
+        let mut statuses = written.iter().map(known).collect::<Result<Vec<_>>>()?;
+        statuses.sort_unstable();
+        Ok(statuses)
+    }
+
+    /// Returns what is demanded of a guest of SEV-SNP. Entries of another kind are refused: who
+    /// wrote them expects them to count.
+    fn guest(&self, kind: &str) -> Result<Option<GuestRules>> {
+        let is_snp = kind == crate::sev_snp::NAME;
+        let written = [
+            ("statuses", !is_snp, self.statuses.is_some()),
+            ("least_evaluation", !is_snp, self.least_evaluation.is_some()),
+            ("least_tcb", is_snp, self.least_tcb.is_some()),
+            ("allow_smt", is_snp, self.allow_smt.is_some()),
+            ("vmpl", is_snp, self.vmpl.is_some()),
+        ];
+        if let Some((name, ..)) = written.iter().find(|(_, fits, is_set)| *is_set && !fits) {
+            return Err(Error::Policy(format!("{name} is not for kind \"{kind}\"")));
+        }
+        Ok(self.least_tcb.map(|least| GuestRules {
+            least,
+            allow_smt: self.allow_smt.unwrap_or(false),
+            vmpl: self.vmpl.unwrap_or(0),
+        }))
+    }
 }
 
 impl Policy {
@@ -79,15 +129,9 @@ impl Policy {
     /// `Policy` for entries that are wrong, or lack what their kind needs.
     fn of(entries: &Entries, folder: &Path) -> Result<Self> {
         let wrong = |what: String| Err(Error::Policy(what));
-        if entries.kind == "sev-snp" {
-            return wrong(
-                "kind \"sev-snp\" is not part of this release, which cannot verify it: use \"tdx\""
-                    .to_owned(),
-            );
-        }
         let Some(kind) = kind_of(&entries.kind) else {
             return wrong(format!(
-                "kind = \"{}\"; kinds are \"tdx\" and \"simulated\"",
+                "kind = \"{}\"; kinds are \"tdx\", \"sev-snp\" and \"simulated\"",
                 entries.kind.escape_default()
             ));
         };
@@ -95,7 +139,7 @@ impl Policy {
         if simulated != entries.allow_simulated {
             return wrong(if simulated {
                 "simulated evidence proves nothing: set allow_simulated = true for a trial, or \
-                 choose \"tdx\""
+                 choose \"tdx\" or \"sev-snp\""
                     .to_owned()
             } else {
                 format!(
@@ -104,20 +148,7 @@ impl Policy {
                 )
             });
         }
-        let mut statuses = Vec::new();
-        for status in &entries.statuses {
-            match STATUSES.into_iter().find(|known| known == status) {
-                Some(known) => statuses.push(known),
-                None => {
-                    return wrong(format!(
-                        "statuses has \"{}\"; accepted can be {}",
-                        status.escape_default(),
-                        STATUSES.join(", ")
-                    ));
-                }
-            }
-        }
-        statuses.sort_unstable();
+        let guest = entries.guest(kind.name())?;
         let collateral = entries.collateral.as_ref();
         let collateral = collateral.map(|path| read_file(&folder.join(path)));
         let policy = Self {
@@ -128,15 +159,13 @@ impl Policy {
                 kind.measurement_bytes(),
             )?,
             programs: digests("programs", &entries.programs, 32)?,
-            statuses,
+            statuses: entries.statuses()?,
             least_evaluation: entries.least_evaluation.unwrap_or(0),
+            guest,
             collateral: collateral.transpose()?,
         };
         if policy.measurements.is_empty() {
             return wrong("measurements is empty: name those that are accepted".to_owned());
-        }
-        if policy.statuses.is_empty() {
-            return wrong("statuses is empty: leave it out to accept UpToDate alone".to_owned());
         }
         kind.check_policy(&policy)?;
         Ok(policy)
@@ -152,6 +181,7 @@ impl Policy {
             programs: vec![program.to_vec()],
             statuses: vec![STATUSES[0]],
             least_evaluation: 0,
+            guest: None,
             collateral: None,
         }
     }
@@ -212,6 +242,9 @@ mod tests {
         )
     }
 
+    const LEAST: &str =
+        "least_tcb = { milan = { bootloader = 3, tee = 0, snp = 8, microcode = 115 } }";
+
     #[test]
     fn whatever_is_wrong_is_named() {
         let simulated = "allow_simulated = true";
@@ -249,7 +282,16 @@ mod tests {
                 text("tdx", 64, "collateral = \"c.json\""),
                 "cannot read nowhere/c.json",
             ),
-            (text("sev-snp", 96, ""), "not part of this release"),
+            (text("sev-snp", 96, ""), "needs least_tcb"),
+            (text("sev-snp", 96, LEAST), "needs collateral"),
+            (text("sev-snp", 96, "statuses = []"), "statuses is not for"),
+            (
+                text("sev-snp", 96, "least_evaluation = 1"),
+                "least_evaluation is not",
+            ),
+            (text("tdx", 64, LEAST), "least_tcb is not for kind \"tdx\""),
+            (text("tdx", 64, "allow_smt = true"), "allow_smt is not for"),
+            (text("tdx", 64, "vmpl = 0"), "vmpl is not for"),
             (
                 "kind = \"simulated\"\nmeasurements = []\nallow_simulated = true".into(),
                 "is empty",

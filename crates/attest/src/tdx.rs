@@ -55,6 +55,43 @@ fn chain(error: &impl std::fmt::Display) -> Error {
     Error::Chain(format!("{error:#}").replace('\n', " "))
 }
 
+/// Checks the fields that later versions of reports have added, and which [`measurement`] leaves
+/// out, so that an image has one measurement whatever version its reports are of. They must say
+/// that nothing has been added: no service guest, which could move the guest to another machine; no
+/// partition of it; no devices. The module that runs may be newer than the one that started the
+/// guest, whose status is judged, and not older.
+///
+/// # Errors
+/// `Guest` for anything else.
+pub fn check_additions(report: &Body) -> Result<()> {
+    let (later, latest) = match report {
+        Body::TD15(report) => (report, None),
+        Body::TD15Ex(report) => (&report.base, Some(report)),
+        Body::TD10(_) | Body::SgxEnclave(_) => return Ok(()),
+    };
+    let is_set = |bytes: &[u8]| bytes.iter().any(|byte| *byte != 0);
+    let mut has_service = is_set(&later.mr_service_td);
+    if let Some(latest) = latest {
+        has_service |= is_set(&latest.init_service_td_hash)
+            || is_set(&latest.init_service_td_attributes)
+            || is_set(&latest.cur_service_td_hash)
+            || is_set(&latest.cur_service_td_attributes);
+        if latest.vmid != 0 || is_set(&latest.dev_info) {
+            return Err(Error::Guest("it is partitioned, or has devices".to_owned()));
+        }
+    }
+    if has_service {
+        return Err(Error::Guest("a service guest is bound to it".to_owned()));
+    }
+    let mut versions = later.tee_tcb_svn2.iter().zip(&later.base.tee_tcb_svn);
+    if versions.any(|(running, started)| running < started) {
+        return Err(Error::Guest(
+            "the module that runs is older than the one that started it".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 fn body(claims: &QuoteClaims) -> Result<&TDReport10> {
     match &claims.report {
         Body::TD10(report) => Ok(report),
@@ -108,6 +145,7 @@ impl Kind for Tdx {
                 accepted: format!("evaluations from {least} on"),
             });
         }
+        check_additions(&claims.report)?;
         let report = body(&claims)?;
         Ok(Report {
             measurement: measurement(report).to_vec(),

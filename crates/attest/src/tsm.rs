@@ -1,5 +1,6 @@
 //! Reports of this machine, from configfs-tsm of Linux 6.7 and later: a folder for each request.
-//! The data is written to its file `inblob`, and the report read from `outblob`.
+//! The data is written to its file `inblob`, and the report read from `outblob`. Some drivers hand
+//! out certificates of the host's in `auxblob`.
 
 use crate::binding::DATA;
 use crate::error::{Error, Result};
@@ -12,11 +13,20 @@ use std::time::{Duration, Instant};
 /// The kernel's folder.
 pub const FOLDER: &str = "/sys/kernel/config/tsm/report";
 
-/// Longest report in bytes.
+/// Longest report, and longest table of certificates, in bytes.
 const LONGEST: usize = 1 << 15;
 
 /// Longest wait for a report. A kernel may be asked by several programs, one after another.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the kernel answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// The report.
+    pub report: Vec<u8>,
+    /// Certificates that the host handed out with it, as its driver has them. Often there are none.
+    pub certificates: Vec<u8>,
+}
 
 /// A request to the kernel, which is removed with it.
 struct Request<'a> {
@@ -49,7 +59,7 @@ pub fn provider(folder: &Path) -> Result<String> {
 ///
 /// # Errors
 /// `Machine` if there is no such driver, or it gives no report.
-pub fn read(folder: &Path, kind: &str, driver: &str, data: &[u8; DATA]) -> Result<Vec<u8>> {
+pub fn read(folder: &Path, kind: &str, driver: &str, data: &[u8; DATA]) -> Result<Answer> {
     let request = Request::begin(folder)?;
     let provider = request.provider()?;
     if provider != driver {
@@ -66,12 +76,16 @@ pub fn read(folder: &Path, kind: &str, driver: &str, data: &[u8; DATA]) -> Resul
         .map_err(|error| request.failed("inblob", &error))?;
     let generation = request.read("generation", 64)?;
     let report = request.read("outblob", LONGEST)?;
+    let certificates = request.read_optional("auxblob", LONGEST)?;
     if request.read("generation", 64)? != generation {
         return Err(Error::Machine(
             "another program changed the request while its report was made; try again".to_owned(),
         ));
     }
-    Ok(report)
+    Ok(Answer {
+        report,
+        certificates,
+    })
 }
 
 impl<'a> Request<'a> {
@@ -79,7 +93,7 @@ impl<'a> Request<'a> {
         if !is_here(under) {
             return Err(Error::Machine(format!(
                 "there is no {}: it has no trusted execution environment, or its kernel is older \
-                 than Linux 6.7 or has no configfs; run this in a guest of TDX",
+                 than Linux 6.7 or has no configfs; run this in a guest of TDX or SEV-SNP",
                 under.display()
             )));
         }
@@ -107,6 +121,15 @@ impl<'a> Request<'a> {
 
     fn failed(&self, file: &str, error: &std::io::Error) -> Error {
         Error::Machine(format!("{} of {}: {error}", file, self.under.display()))
+    }
+
+    /// Reads a file that may be missing or empty.
+    fn read_optional(&self, file: &str, most: usize) -> Result<Vec<u8>> {
+        match self.read_once(file, most) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) if is_busy(&error) => self.read(file, most),
+            read => read.map_err(|error| self.failed(file, &error)),
+        }
     }
 
     /// Reads a file, again while the kernel is busy with another request.

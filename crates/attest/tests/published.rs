@@ -2,8 +2,9 @@
 //! fixed date they are accepted, and with anything altered they are not.
 
 use attest::policy::Policy;
-use attest::{Error, Evidence, KINDS, Kind, judge, tdx::Tdx};
-use dcap_qvl::quote::Quote;
+use attest::tdx::{Tdx, check_additions};
+use attest::{Error, Evidence, KINDS, Kind, judge};
+use dcap_qvl::quote::{Quote, Report, TDReport15Ex};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -237,6 +238,37 @@ fn what_the_policy_does_not_accept_is_refused() {
             assert!(matches!(refused, Err(Error::Chain(_))), "{refused:?}");
         }
     }
+}
+
+/// Fields that are not part of a measurement must say that nothing has been added to the guest.
+#[test]
+fn what_was_added_to_a_guest_is_refused() {
+    let quote = Quote::parse(&published("tdx_quote_td15ex").quote).expect("a quote");
+    check_additions(&quote.report).expect("nothing was added");
+    let Report::TD15Ex(good) = quote.report else {
+        panic!("a report of TDX 1.5 with additions");
+    };
+    let changes: [fn(&mut TDReport15Ex); 8] = [
+        |report| report.base.mr_service_td[47] = 1,
+        |report| report.init_service_td_hash[0] = 1,
+        |report| report.init_service_td_attributes[7] = 1,
+        |report| report.cur_service_td_hash[47] = 1,
+        |report| report.cur_service_td_attributes[0] = 1,
+        |report| report.vmid = 1,
+        |report| report.dev_info[47] = 1,
+        |report| report.base.tee_tcb_svn2[2] -= 1,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut changed = good;
+        change(&mut changed);
+        let refused = check_additions(&Report::TD15Ex(changed)).expect_err("refused");
+        assert!(matches!(refused, Error::Guest(_)), "{number}: {refused}");
+        let earlier = check_additions(&Report::TD15(changed.base));
+        assert_eq!(earlier.is_err(), [0, 7].contains(&number), "{number}");
+    }
+    let mut newer = good;
+    newer.base.tee_tcb_svn2[0] += 1;
+    check_additions(&Report::TD15Ex(newer)).expect("a newer module");
 }
 
 /// Another kind of evidence is refused before it is looked at.

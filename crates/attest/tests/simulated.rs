@@ -1,13 +1,13 @@
 //! Reports of the crate's own root, with exactly one defect each, and the whole path from a
 //! simulated tree of the kernel's reports.
 
+mod kernel;
+
 use attest::simulated::{BYTES, Defect, Simulated, report};
 use attest::{Error, Evidence, Policy, judge, now, tsm};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use kernel::Kernel;
+use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 const DATA: [u8; 64] = [5; 64];
 
@@ -64,63 +64,14 @@ fn every_flipped_bit_is_refused() {
     assert!(matches!(Evidence::decode(&long), Err(Error::Malformed(_))));
 }
 
-/// A folder that answers requests as the kernel does.
-struct Kernel {
-    folder: PathBuf,
-    over: AtomicBool,
-}
-
-impl Kernel {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("tacit-tsm-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Self {
-            folder,
-            over: AtomicBool::new(false),
-        }
-    }
-
-    /// Answers requests until it is over: first the driver's name, then a report on the data.
-    fn serve(&self, provider: &str, answer: impl Fn(&[u8; 64]) -> Vec<u8>) {
-        while !self.over.load(Ordering::Relaxed) {
-            for entry in fs::read_dir(&self.folder).unwrap().flatten() {
-                let request = entry.path();
-                if !request.join("provider").exists() {
-                    place(&request, "generation", b"1\n");
-                    place(&request, "provider", format!("{provider}\n").as_bytes());
-                }
-                let data = fs::read(request.join("inblob")).unwrap_or_default();
-                if let Ok(data) = <&[u8; 64]>::try_from(&data[..]) {
-                    place(&request, "outblob", &answer(data));
-                }
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-/// Writes a file that appears whole.
-fn place(request: &Path, name: &str, content: &[u8]) {
-    let beside = request.join(format!("{name}.new"));
-    if fs::write(&beside, content).is_ok() {
-        drop(fs::rename(&beside, request.join(name)));
-    }
-}
-
-impl Drop for Kernel {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.folder));
-    }
-}
-
 /// Reads a report from such a kernel.
 fn read(name: &str, provider: &str, defect: Option<Defect>) -> attest::Result<Vec<u8>> {
     let kernel = Kernel::new(name);
     thread::scope(|scope| {
-        scope.spawn(|| kernel.serve(provider, |data| report(data, defect)));
+        scope.spawn(|| kernel.serve(provider, |data| (report(data, defect), Vec::new())));
         let read = tsm::read(&kernel.folder, "simulated", "simulated", &DATA);
-        kernel.over.store(true, Ordering::Relaxed);
-        read
+        kernel.end();
+        read.map(|answer| answer.report)
     })
 }
 

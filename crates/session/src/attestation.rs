@@ -122,7 +122,7 @@ impl Attestation {
             nonces: about.nonces,
             role: about.role,
             roster: about.roster,
-            certificate: about.certificate.as_bytes(),
+            certificate: about.certificate,
             key: about.key,
             policy: self.agreed,
             program: about.program,
@@ -222,10 +222,8 @@ pub fn challenge() -> Result<String> {
 /// `Setup` if the machine cannot attest.
 pub fn evidence(folder: &Path, challenge: &str) -> Result<Vec<u8>> {
     let data = attest::binding::of_challenge(challenge);
-    let made = attest::kind_here(folder).and_then(|kind| {
-        let report = attest::tsm::read(folder, kind.name(), kind.provider(), &data)?;
-        Ok(Evidence::of(kind, report).encode())
-    });
+    let made = attest::kind_here(folder)
+        .and_then(|kind| Ok(Evidence::of(kind, kind.make_in(folder, &data)?).encode()));
     made.map_err(|error| refused(&error))
 }
 

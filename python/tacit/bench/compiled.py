@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -22,7 +22,7 @@ from tacit.bench import models
 from tacit.bench.settings import Setting
 from tacit.compilation.execute import revealed
 from tacit.compilation.program import Program
-from tacit.compilation.weights import load_weights
+from tacit.compilation.weights import Weights, load_weights
 from tacit.meter import verification_of
 
 #: Number of images on which widths and scales are chosen.
@@ -46,9 +46,25 @@ class Compiled:
     only_by_name: bool = True
 
 
-def _large(name: str, **options: Any) -> Compiled:
+class Made(NamedTuple):
+    """What a case is compiled to."""
+
+    program: Program
+    weights: Weights
+    #: Input of one inference.
+    x: torch.Tensor
+
+
+def of_image(name: str, **options: Any) -> Compiled:
+    """Measurement of torchvision's model of this name."""
+    return large(lambda: models.of_image(name, **options))
+
+
+def large(make_model: Callable[[], models.Example]) -> Compiled:
+    """Measurement of a model of images that takes seconds."""
+
     def make() -> models.Example:
-        module, image = models.of_image(name, **options)
+        module, image = make_model()
         return module, torch.rand_like(image)
 
     # Masked weights are opened once, in the first run, so they do not count as the cost of an
@@ -83,11 +99,11 @@ COMPILED = {
     "compiled_caffe_lenet": Compiled(models.caffe_lenet),
     "compiled_chameleon": Compiled(models.chameleon),
     "compiled_lenet": Compiled(lambda: (models.lenet(), torch.rand(1, 1, 28, 28))),
-    "compiled_squeezenet": _large("squeezenet1_1"),
-    "compiled_resnet50": _large("resnet50"),
-    "compiled_densenet121": _large("densenet121"),
-    "compiled_chest_xray": _large("densenet121", num_classes=14),
-    "compiled_retinopathy": _large("resnet50", num_classes=5),
+    "compiled_squeezenet": of_image("squeezenet1_1"),
+    "compiled_resnet50": of_image("resnet50"),
+    "compiled_densenet121": of_image("densenet121"),
+    "compiled_chest_xray": of_image("densenet121", num_classes=14),
+    "compiled_retinopathy": of_image("resnet50", num_classes=5),
 }
 
 
@@ -96,11 +112,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     bytes."""
     case = COMPILED[name]
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
-    torch.manual_seed(0)
-    module, x = case.make()
-    images = torch.rand(CALIBRATION, *x.shape[1:])
     started = time.perf_counter()
-    program, weights = tacit.compile(module.eval(), x, calibrate=images)
+    program, weights, x = compile_case(case)
     seconds_to_compile = time.perf_counter() - started
     # A file cannot hold the same memory twice.
     copied = {name: value.clone() for name, value in weights.of_model.items()}
@@ -111,22 +124,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
             # Their owner alone reads them, as in tacit run, so that they do not count as memory of
             # the other parties.
             own.save(path := Path(folder) / "model.weights")
-            told = tacit.launch(
-                _party,
-                each,
-                path,
-                x,
-                case.warm_up,
-                case.repetitions,
-                kind == "eager",
-                parties=setting.parties,
-                protocol=setting.protocol,
-                source=setting.source,
-                transport="tcp",
-                timeout=TIMEOUT,
-                threads=threads,
-                attestation=setting.attestation,
-            )
+            told = session(case, each, path, x, setting, threads, is_eager=kind == "eager")
         seconds = [max(times) for times in zip(*(party["seconds"] for party in told), strict=True)]
         found[kind] = {
             "seconds_median": statistics.median(seconds),
@@ -148,9 +146,60 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "seconds_to_compile": seconds_to_compile,
         "seconds_median": found["compiled"]["seconds_median"],
         **found,
+        **({} if setting.attestation is None else {"attestation": setting.attestation}),
         **{name: found["compiled"][name] for name in found["compiled"].keys() & {"verification"}},
     }
     return entry, max(max(each["memory_per_party"]) for each in found.values())
+
+
+def compile_case(case: Compiled) -> Made:
+    """Compiles a case's model."""
+    torch.manual_seed(0)
+    module, x = case.make()
+    images = torch.rand(CALIBRATION, *x.shape[1:])
+    return Made(*tacit.compile(module.eval(), x, calibrate=images), x)
+
+
+def session(
+    case: Compiled,
+    program: Program,
+    path: Path,
+    x: torch.Tensor,
+    setting: Setting,
+    threads: int,
+    *,
+    is_eager: bool = False,
+    network: str | None = None,
+) -> list[dict[str, Any]]:
+    """Runs one session of a case, and returns what its parties tell.
+
+    Args:
+        case: the case, for its numbers of runs.
+        program: what it was compiled to.
+        path: the file of its weights.
+        x: the input of one inference.
+        setting: the setting.
+        threads: the number of threads of each party.
+        is_eager: whether operators run one by one.
+        network: a network that links imitate, as ``tacit.launch`` takes it.
+    """
+    return tacit.launch(
+        _party,
+        program,
+        path,
+        x,
+        case.warm_up,
+        case.repetitions,
+        is_eager,
+        parties=setting.parties,
+        protocol=setting.protocol,
+        source=setting.source,
+        transport="tcp",
+        timeout=TIMEOUT,
+        threads=threads,
+        network=network,
+        attestation=setting.attestation,
+    )
 
 
 def _party(
@@ -183,5 +232,6 @@ def _party(
         "rounds": spent.rounds // repetitions,
         "bytes_sent": spent.bytes_sent // repetitions,
         "verification": current.meter.verification_since(verified),
+        "attestation": current.attestation,
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }

@@ -10,12 +10,14 @@ from tacit.errors import setup_error
 
 Example = tuple[nn.Module, torch.Tensor]
 
+NEEDS_TORCHVISION = "this case needs torchvision: pip install 'tacit-mpc[demo]'"
+
 
 def _torchvision(name: str, **options: Any) -> nn.Module:
     try:
         from torchvision.models import get_model
     except ImportError:
-        raise setup_error("this case needs torchvision: pip install 'tacit-mpc[demo]'") from None
+        raise setup_error(NEEDS_TORCHVISION) from None
     model: nn.Module = get_model(name, weights=None, **options)
     return model
 
@@ -79,6 +81,16 @@ def transformer_block() -> nn.Module:
 def of_image(name: str, **options: Any) -> Example:
     """torchvision's model of this name, and an image of ImageNet's size."""
     return _torchvision(name, **options), torch.randn(1, 3, 224, 224)
+
+
+def resnet200() -> Example:
+    """ResNet of 200 layers (He and others 2016), which torchvision does not name, and an image of
+    ImageNet's size."""
+    try:
+        from torchvision.models.resnet import Bottleneck, ResNet
+    except ImportError:
+        raise setup_error(NEEDS_TORCHVISION) from None
+    return ResNet(Bottleneck, [3, 24, 36, 3]), torch.randn(1, 3, 224, 224)
 
 
 def vit_b16() -> Example:

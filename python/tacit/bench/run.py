@@ -9,7 +9,8 @@ import time
 from typing import Any
 
 import tacit
-from tacit.bench import checked, compiled, federations
+from tacit.bench import attested, checked, compiled, federations
+from tacit.bench.attested import ATTESTED, Attested
 from tacit.bench.cases import CASES, Case
 from tacit.bench.checked import CHECKED, Checked
 from tacit.bench.compiled import COMPILED, Compiled
@@ -31,6 +32,7 @@ GROUPS = {
     "models": [name for name, case in CASES.items() if case.only_by_name],
     "compiled": list(COMPILED),
     "checked": list(CHECKED),
+    "attested": list(ATTESTED),
     "federations": [name for name, case in FEDERATIONS.items() if case.only_by_name],
 }
 
@@ -44,10 +46,11 @@ def chosen(names: list[str], programs: bool = False) -> list[str]:
     Raises:
         MisuseError: a name is unknown.
     """
-    usual: dict[str, Case | Compiled | Checked | Federation] = {
+    usual: dict[str, Case | Compiled | Checked | Attested | Federation] = {
         **CASES,
         **COMPILED,
         **CHECKED,
+        **ATTESTED,
         **FEDERATIONS,
     }
     known = {**usual, **PROGRAMS}
@@ -103,6 +106,8 @@ def measure(
         return federations.measure(name, setting, threads)
     if name in COMPILED:
         return compiled.measure(name, setting, threads)
+    if name in ATTESTED:
+        return attested.measure(name, setting, threads, network)
     if name in CHECKED:
         if not serves(name, setting):
             raise MisuseError(

@@ -92,6 +92,38 @@ def checked_mode(setting: Setting, entries: list[dict[str, Any]]) -> Table:
     return table
 
 
+def attested_parties(setting: Setting, entries: list[dict[str, Any]]) -> Table:
+    """Table of work without attestation and with it, a row each."""
+    table = Table(
+        title=f"{setting.title}, attested parties, TCP with TLS 1.3 {_links(entries)}",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.caption = (
+        "By turns in sessions of their own: seconds, MB that all parties send, rounds; and how many "
+        "times as long it takes attested. Of one session: signatures of all parties, and seconds "
+        "that evidence and signatures took the slowest."
+    )
+    table.add_column("case", overflow="fold")
+    for heading in ("", "median", "least", "MB", "rounds", "times", "signatures", "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in entries:
+        for kind in ("usual", "attested"):
+            found, is_attested = entry[kind], kind == "attested"
+            table.add_row(
+                "" if is_attested else entry["name"].removeprefix("attested_"),
+                kind,
+                f"{found['seconds_median']:.5f}",
+                f"{found['seconds_min']:.5f}",
+                f"{sum(found['bytes_sent_per_party']) / 1e6:.2f}",
+                str(found["rounds"]),
+                f"{entry['times_the_seconds']:.2f}" if is_attested else "",
+                str(found["attestation"]["signatures"]) if is_attested else "",
+                f"{found['attestation']['seconds']:.3f}" if is_attested else "",
+            )
+    return table
+
+
 def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
     """Table of models before compilation and after it, a row each."""
     table = Table(
@@ -124,18 +156,22 @@ def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _links(entries: list[dict[str, Any]]) -> str:
+    """Returns on what links the entries were measured."""
+    only = {entry.get("network") for entry in entries}
+    if len(only) == 1 and (network := only.pop()) is not None:
+        return f"with links of {Network.of(network)}"
+    return "on loopback"
+
+
 def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) -> Table:
     """Table of all cases under one setting.
 
     Cases that were also measured on slower networks have a column for each of these."""
     of = {name: f"seconds_median_{name}" for name in NETWORKS}
     networks = [name for name in NETWORKS if any(of[name] in entry for entry in entries)]
-    only = {entry.get("network") for entry in entries}
-    links = "on loopback"
-    if len(only) == 1 and (network := only.pop()) is not None:
-        links = f"with links of {Network.of(network)}"
     table = Table(
-        title=f"{setting.title}, TCP with TLS 1.3 {links}",
+        title=f"{setting.title}, TCP with TLS 1.3 {_links(entries)}",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )

@@ -20,8 +20,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "attest",
         help="make evidence of this machine, or judge another's",
-        description="Makes evidence of what runs on this machine, which needs a guest of TDX. "
-        "`tacit attest verify FILE --policy policy.toml` judges evidence offline.",
+        description="Makes evidence of what runs on this machine, which needs a guest of TDX or "
+        "SEV-SNP. `tacit attest verify FILE --policy policy.toml` judges evidence offline.",
     )
     parser.add_argument("action", nargs="?", choices=["verify"], help="judge a file of evidence")
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the file to judge")

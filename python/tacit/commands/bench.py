@@ -42,7 +42,10 @@ def add(commands: Any) -> None:
         "_minionn, _caffe_lenet, _chameleon, _lenet, _squeezenet, _resnet50, _densenet121, "
         "_chest_xray, _retinopathy; "
         "checked, each next to the same work without checks: checked_resnet18_1, "
-        "checked_transformer_block, checked_digits_training_32; federations: "
+        "checked_transformer_block, checked_digits_training_32; attested, each by turns with the "
+        "same work of parties that do not attest: attested_inner_1e4, _inner_1e5, _add_32, "
+        "_multiply_32, _compare_32, _latency_mul_1000, _resnet18, _resnet34, _resnet50, "
+        "_resnet101, _resnet152, _resnet200, _densenet121; federations: "
         "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, "
         "_vgg11_bound, federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, "
         "federated_mean_1e6_of_1000",
@@ -91,11 +94,18 @@ def _measure(
 ) -> None:
     """Measures all cases under one setting, and appends their entries. Those that links can be
     slow for are also measured on each of the networks."""
+    from tacit.bench.attested import ATTESTED
     from tacit.bench.checked import CHECKED
     from tacit.bench.compiled import COMPILED
     from tacit.bench.federations import FEDERATIONS
     from tacit.bench.run import measure, serves, slows, takes_hours
-    from tacit.bench.tables import checked_mode, compiled_models, costs, rounds_of_federations
+    from tacit.bench.tables import (
+        attested_parties,
+        checked_mode,
+        compiled_models,
+        costs,
+        rounds_of_federations,
+    )
     from tacit.meter import verification_lines
 
     print_threat_model(console, setting)
@@ -122,7 +132,10 @@ def _measure(
     checked = [entry for entry, _ in found if entry["name"] in CHECKED]
     if checked:
         console.print(checked_mode(setting, checked))
-    others = {**COMPILED, **CHECKED, **FEDERATIONS}
+    attested = [entry for entry, _ in found if entry["name"] in ATTESTED]
+    if attested:
+        console.print(attested_parties(setting, attested))
+    others = {**COMPILED, **CHECKED, **ATTESTED, **FEDERATIONS}
     measured = [(entry, peak) for entry, peak in found if entry["name"] not in others]
     if measured:
         console.print(costs(setting, *map(list, zip(*measured, strict=True))))

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from tacit.commands.options import (
+    add_attestation,
     add_checked,
     add_network,
     add_setting,
@@ -26,6 +27,7 @@ def add(commands: Any) -> None:
     add_checked(parser)
     add_setting(parser)
     add_network(parser)
+    add_attestation(parser)
     parser.set_defaults(command=run)
 
 
@@ -38,7 +40,7 @@ def run(parsed: argparse.Namespace) -> None:
     console = output()
     print_threat_model(console, setting)
     told = tacit.launch(
-        Job.carry_out,
+        _party,
         wanted,
         parties=setting.parties,
         protocol=setting.protocol,
@@ -46,10 +48,21 @@ def run(parsed: argparse.Namespace) -> None:
         network=parsed.network,
         transport="tcp",
         checked=parsed.checked,
+        attestation=setting.attestation,
     )
-    report = _of_all(told)
+    from tacit.meter import attestation_of
+
+    by_party = [each.pop("attestation") for each in told]
+    report = {**_of_all(told), **attestation_of(by_party)}
     show(console, report, is_run=parsed.call is None)
     write_json(parsed.json, report)
+
+
+def _party(wanted: Job) -> dict[str, Any]:
+    """Runs one party's part, and returns its report and what it attested."""
+    import tacit
+
+    return {**wanted.carry_out(), "attestation": tacit.session().attestation}
 
 
 def _of_all(told: list[dict[str, Any]]) -> dict[str, Any]:

@@ -42,6 +42,8 @@ class Part(NamedTuple):
     """Part of this party in a run."""
 
     program: "Program"
+    #: Content of the file that the program was read from, whose digest this party attests.
+    content: bytes
     weights: "Weights | None"
     #: Inputs that this party has, by placeholder.
     inputs: "dict[str, torch.Tensor]"
@@ -82,12 +84,13 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     from tacit.commands.arrays import read
     from tacit.compilation.check_inputs import check_interval, placeholder_of, same_kind
     from tacit.compilation.graph import outputs
-    from tacit.compilation.program import load_program
+    from tacit.compilation.program import Program, read_program
     from tacit.compilation.streams import check
     from tacit.compilation.weights import load_weights
 
     check(parsed.streams)
-    loaded = load_program(program)
+    content = read_program(program)
+    loaded = Program.parsed(content, str(program))
     weights = None if parsed.weights is None else load_weights(parsed.weights, with_model=False)
     if weights is not None:
         weights.check(loaded)
@@ -106,7 +109,7 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
             "(--result NAME), or run it from Python"
         )
     check_writable(parsed.output)
-    return Part(loaded, weights, inputs, parsed.output, parsed.streams, count)
+    return Part(loaded, content, weights, inputs, parsed.output, parsed.streams, count)
 
 
 def take_part(
@@ -129,8 +132,9 @@ def take_part(
         print(f"tacit: {error}; telling the other parties ...", file=sys.stderr)
         _core.refuse(config, party, WRONG, while_starting)
         sys.exit(1)
-    content = program.read_bytes()
-    with tacit.connect(config, party, threads=threads, checked=checked, program=content) as session:
+    with tacit.connect(
+        config, party, threads=threads, checked=checked, program=part.content
+    ) as session:
         report.opened(session)
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         result = _carried_out(session, part)

@@ -202,13 +202,21 @@ def load_program(path: str | Path) -> Program:
         SetupError: the file cannot be read.
         MisuseError: the file holds no program of this version, or one that is not valid.
     """
+    return Program.parsed(read_program(path), str(path))
+
+
+def read_program(path: str | Path) -> bytes:
+    """Returns the content of a program's file, unchecked.
+
+    Raises:
+        SetupError: the file cannot be read.
+    """
     try:
         with Path(path).open("rb") as file:
             # One byte more than a program has, to detect longer files.
-            text = file.read(MOST_BYTES + 1)
+            return file.read(MOST_BYTES + 1)
     except OSError as error:
         raise setup_error(f"cannot read {path}: {cause(error)}") from None
-    return Program.parsed(text, str(path))
 
 
 class _Reader:

@@ -15,7 +15,7 @@ from tacit.compilation.passes.assign_scales import normalised_error
 from tacit.compilation.program import Program
 from tacit.compilation.streams import check, one_of
 from tacit.compilation.weights import Weights
-from tacit.meter import verification_lines, verification_of
+from tacit.meter import attestation_of, verification_lines, verification_of
 from tacit.parties.launch import launch
 from tacit.parties.spawn import LATE
 from tacit.sessions import session
@@ -47,12 +47,14 @@ class Run:
     argmax_agreement: float | None
     #: The entry on verification, if the protocol verifies.
     verified: dict[str, Any]
+    #: The entry on attestation, if the parties attest.
+    attested: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """Returns all fields by name."""
         fields = asdict(self)
-        verified = fields.pop("verified")
-        return {**fields, **verified}
+        verified, attested = fields.pop("verified"), fields.pop("attested")
+        return {**fields, **verified, **attested}
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,7 @@ def _run(
         "rounds": spent.rounds,
         "bytes": spent.bytes_sent,
         "verification": current.meter.verification_since(verified),
+        "attestation": current.attestation,
     }
 
 
@@ -188,6 +191,7 @@ def _measured(told: list[dict[str, Any]], plain: list[torch.Tensor]) -> Run:
         max(normalised_error(*pair) for pair in pairs),
         min(agreements, default=None),
         verification_of([each["verification"] for each in told]),
+        attestation_of([each["attestation"] for each in told]),
     )
 
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import tacit
 from tacit.demo.digits import DigitNet, held_out, train
-from tacit.meter import verification_of
+from tacit.meter import attestation_of, verification_of
 from tacit.parties.spawn import warm_up
 from tacit.providers import DEFAULT, consumes
 
@@ -182,21 +182,11 @@ def demonstrate(
         rounds=max(result["rounds"] for result in results),
         layers=_layers(model, results),
         verified=verification_of([result["verification"] for result in results]),
-        attestation=_attested([result["attestation"] for result in results]),
+        attestation=attestation_of([result["attestation"] for result in results]).get(
+            "attestation"
+        ),
     )
     return outcome, results[DATA_OWNER]["threat_model"]
-
-
-def _attested(by_party: list[dict[str, Any] | None]) -> dict[str, Any] | None:
-    found = [each for each in by_party if each is not None]
-    if len(found) < len(by_party):
-        return None
-    return {
-        "kind": found[0]["kind"],
-        "verified": [each["verified"] for each in found],
-        "signatures": sum(each["signatures"] for each in found),
-        "seconds": max(each["seconds"] for each in found),
-    }
 
 
 def _layers(model: DigitNet, results: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,11 +11,13 @@
 
 use crate::bytes;
 use crate::channel::Channel;
-use crate::error::{Error, PeerFault, Result};
+use crate::error::{CertificateFault, Error, Name, PeerFault, Result, SetupFault};
+use crate::kinds;
 use crate::mesh::Mesh;
 use crate::signing::{ATTESTATION, Exchanged, Signing};
 use ring::rand;
 use ring::signature::{Ed25519KeyPair, KeyPair};
+use rustls::pki_types::CertificateDer;
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
@@ -39,8 +41,8 @@ pub struct Attested<'a> {
     pub is_dealer: bool,
     /// Digest of the members: their number, whether the last is a dealer, and their certificates.
     pub roster: [u8; 32],
-    /// The member's certificate, in PEM.
-    pub certificate: &'a str,
+    /// The member's certificate in DER, which is the same in whatever text members have it.
+    pub certificate: &'a [u8],
     /// The key that verifies the member's messages.
     pub key: [u8; 32],
     /// Digest of the program that the member says it runs.
@@ -86,11 +88,11 @@ pub struct Attestation {
 
 impl Mesh {
     /// Exchanges evidence with all other members. All members call it, before any other channel
-    /// is opened. `certificates` are those of all members.
+    /// is opened. `certificates` are those of all members, in PEM.
     ///
     /// # Errors
     /// `Peer` for a member that sends no evidence, or whose evidence is refused; `Setup` if this
-    /// machine cannot make any. The mesh has ended then.
+    /// machine cannot make any, or a certificate cannot be read. The mesh has ended then.
     pub fn attest(&self, attestor: &dyn Attestor, certificates: &[String]) -> Result<()> {
         let began = Instant::now();
         let mut exchange = Exchange {
@@ -159,7 +161,8 @@ impl Exchange {
         let told = self.greet([random()?, key, attestor.program()])?;
         self.compare(&told)?;
         let nonces: Vec<[u8; 32]> = told.iter().map(|[nonce, ..]| *nonce).collect();
-        let roster = roster(certificates, dealer);
+        let certificates = read(certificates)?;
+        let roster = roster(&certificates, dealer);
         let members = self.members;
         let about = |role: usize| Attested {
             nonces: &nonces,
@@ -251,13 +254,24 @@ impl Exchange {
     }
 }
 
+/// Reads the certificates of all members.
+fn read(certificates: &[String]) -> Result<Vec<CertificateDer<'static>>> {
+    let read = certificates.iter().enumerate().map(|(member, pem)| {
+        kinds::certificate(pem).ok_or_else(|| {
+            let (of, fault) = (Name::Member(member), CertificateFault::NoPem);
+            Error::setup(SetupFault::Certificate { of, fault })
+        })
+    });
+    read.collect()
+}
+
 /// Returns the digest of a mesh's members.
-fn roster(certificates: &[String], dealer: bool) -> [u8; 32] {
+fn roster(certificates: &[CertificateDer<'_>], dealer: bool) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key(ROSTER);
     hasher.update(&[u8::from(dealer)]);
     for certificate in certificates {
         hasher.update(&(certificate.len() as u64).to_le_bytes());
-        hasher.update(certificate.as_bytes());
+        hasher.update(certificate);
     }
     *hasher.finalize().as_bytes()
 }

@@ -61,9 +61,16 @@ impl Attestor for Hashed {
 }
 
 fn certificates(members: usize) -> Vec<String> {
-    (0..members)
-        .map(|member| format!("certificate {member}"))
-        .collect()
+    (0..members).map(|member| pem(member, "\n")).collect()
+}
+
+/// Returns a text of a member's certificate, whose content is its number alone.
+fn pem(member: usize, end: &str) -> String {
+    let lines = [
+        "-----BEGIN CERTIFICATE-----",
+        ["MA==", "MQ==", "Mg=="][member],
+    ];
+    [lines[0], lines[1], "-----END CERTIFICATE-----", ""].join(end)
 }
 
 /// Runs a member's work in each thread.
@@ -118,6 +125,29 @@ fn members_attest_and_sign_from_then_on() {
 }
 
 #[test]
+fn certificates_may_be_written_in_different_ways() {
+    each(mesh(3, TIMEOUT), |mesh| {
+        let ends = ["\n", "\r\n", "\n\n"];
+        let written: Vec<_> = (0..3)
+            .map(|member| format!("a comment\n{}", pem(member, ends[mesh.party()])))
+            .collect();
+        mesh.attest(&HONEST, &written).unwrap();
+    });
+}
+
+#[test]
+fn a_certificate_that_cannot_be_read_is_named() {
+    let errors = each(mesh(3, TIMEOUT), |mesh| {
+        let written = [pem(0, "\n"), "nothing".to_owned(), pem(2, "\n")];
+        mesh.attest(&HONEST, &written).unwrap_err().to_string()
+    });
+    assert!(
+        errors.iter().any(|error| error.contains("party 1")),
+        "{errors:?}"
+    );
+}
+
+#[test]
 fn the_dealer_attests_too() {
     let found = each(mesh_with_dealer(2, TIMEOUT), |mesh| {
         mesh.attest(&HONEST, &certificates(3)).unwrap();
@@ -145,7 +175,7 @@ fn evidence_for_anything_else_is_refused_by_name() {
         |about| about.nonces = &about.nonces[1..],
         |about| about.role = 2,
         |about| about.roster[0] ^= 1,
-        |about| about.certificate = "certificate 2",
+        |about| about.certificate = b"2",
         |about| about.key[0] ^= 1,
         |about| about.program[0] ^= 1,
     ];
