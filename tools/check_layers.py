@@ -25,7 +25,7 @@ CRATES = [
 INSIDE = {
     "attest": [
         ["binding", "error"],
-        ["policy", "tsm"],
+        ["intake", "policy", "tsm"],
         ["kind"],
         ["simulated", "tdx"],
         ["kinds"],
@@ -110,7 +110,7 @@ INSIDE = {
     ],
     "session": [
         ["attestation", "limits", "streams"],
-        ["options"],
+        ["options", "vouching"],
         ["session"],
         ["doctor", "local", "submissions"],
         ["configured"],

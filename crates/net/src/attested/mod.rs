@@ -13,8 +13,7 @@ use crate::bytes;
 use crate::channel::Channel;
 use crate::error::{Error, PeerFault, Result};
 use crate::mesh::Mesh;
-use crate::signing::{ATTESTATION, Exchanged, Signing};
-use ring::rand;
+use crate::signing::{ATTESTATION, Exchanged, Signing, random};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
@@ -260,13 +259,6 @@ fn roster(certificates: &[String], dealer: bool) -> [u8; 32] {
         hasher.update(certificate.as_bytes());
     }
     *hasher.finalize().as_bytes()
-}
-
-fn random() -> Result<[u8; 32]> {
-    let drawn = rand::generate(&rand::SystemRandom::new());
-    let none =
-        |_| Error::setup("the operating system gives no random numbers; restart the machine");
-    drawn.map(rand::Random::expose).map_err(none)
 }
 
 #[cfg(test)]
