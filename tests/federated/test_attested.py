@@ -93,6 +93,18 @@ def of_client(config: Path, change: Callable[[str], str]) -> Path:
     return path
 
 
+def test_a_client_says_what_is_promised(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = trial(tmp_path)
+    with caplog.at_level("INFO", "tacit"):
+        client = Client(config, 0)
+    assert PHYSICAL in client.threat_model
+    assert "no single party learns anything" in client.threat_model
+    assert caplog.messages == [f"client 0: {client.threat_model}"]
+    assert client.verified == 0
+    bare = Client(of_client(config, without), 0)
+    assert "attested" not in bare.threat_model
+
+
 def without(text: str) -> str:
     """Removes the table."""
     return text.partition("[attestation]")[0]

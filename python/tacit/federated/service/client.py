@@ -118,7 +118,8 @@ class Client:
             federation.name, certificates, addresses, number, certificate, key, judging
         )
         self._threat_model = _threat_model(federation.settings.protocol, judging)
-        _log.info("client %d: %s", number, self._threat_model)
+        if judging is not None:
+            _log.info("client %d: %s", number, self._threat_model)
         self._rounds = rounds
         self._latest = 0
         #: If servers do not know the model: the round that made the model this client has, and that

@@ -131,6 +131,25 @@ fn what_another_connection_got_is_refused() {
     }
 }
 
+#[test]
+fn a_server_signs_all_that_it_sends() {
+    let shown = vouching(HONEST).show(&CONNECTION);
+    let changes: [fn(&mut Shown); 6] = [
+        |it| it.made += 1,
+        |it| it.key[0] ^= 1,
+        |it| it.policy[0] ^= 1,
+        |it| it.program[0] ^= 1,
+        |it| it.evidence[0] ^= 1,
+        |it| it.evidence.push(0),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut other = shown.clone();
+        change(&mut other);
+        let (one, other) = (CONNECTION.statement(&shown), CONNECTION.statement(&other));
+        assert_ne!(one, other, "{number}");
+    }
+}
+
 /// A host has the evidence of an attested process, but not its key.
 #[test]
 fn evidence_of_another_key_is_refused() {
