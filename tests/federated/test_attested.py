@@ -163,10 +163,11 @@ def test_another_measurement_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_federation_is_refused(tmp_path: Path) -> None:
-    """Its name differs, and so does what evidence is made for."""
     config = trial(tmp_path)
     other = of_client(config, lambda text: text.replace('name = "test"', 'name = "tests"'))
-    refused_by(config, other, PeerError, "is not at the other end of this connection")
+    refused_by(
+        config, other, PeerError, "it has not attested: this server is of another federation"
+    )
 
 
 def test_a_table_that_is_wrong_is_named(tmp_path: Path) -> None:

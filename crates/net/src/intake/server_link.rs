@@ -169,7 +169,8 @@ impl Server {
             return Ok(Ok(()));
         };
         let nonce = random().map_err(io::Error::other)?;
-        Request::Attest { nonce }.write(stream)?;
+        let federation = attesting.federation;
+        Request::Attest { federation, nonce }.write(stream)?;
         let shown = match Reply::read(stream)? {
             Reply::Evidence(shown) => shown,
             Reply::Refusal(reason) => return Ok(Err(reason)),
@@ -178,7 +179,7 @@ impl Server {
         let presented = stream.conn.peer_certificates().and_then(<[_]>::first);
         let certificate = presented.ok_or(ErrorKind::PermissionDenied)?.to_vec();
         let connection = Connection {
-            federation: attesting.federation,
+            federation,
             server: self.number,
             client: attesting.client,
             nonce,

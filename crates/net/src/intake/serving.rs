@@ -78,8 +78,9 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
         match Request::read(&mut stream)
             .map_err(End::from)
             .and_then(|request| match request {
-                Request::Attest { nonce } if !has_shown => {
+                Request::Attest { federation, nonce } if !has_shown => {
                     has_shown = true;
+                    known(intake, &federation)?;
                     show(intake, client, &mut stream, nonce)
                 }
                 _ if intake.vouching.is_some() && !has_shown => Err(End::Refused(UNASKED.into())),
@@ -194,13 +195,16 @@ fn show(
         return Err(End::Refused(NO_EVIDENCE.to_owned()));
     };
     let exported = exported(&stream.conn).map_err(io::Error::other)?;
-    let shown = vouching.show(&Connection {
+    let (shown, failure) = vouching.show(&Connection {
         federation: intake.federation,
         server: intake.server,
         client,
         nonce,
         exported,
     });
+    if let Some(reason) = failure {
+        intake.refused(None, &reason);
+    }
     Ok(Reply::Evidence(shown).write(stream)?)
 }
 

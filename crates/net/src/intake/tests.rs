@@ -641,7 +641,7 @@ fn requests() -> impl Strategy<Value = Request> {
         }),
         (hashes(), any::<u64>())
             .prop_map(|(federation, round)| Request::Close { federation, round }),
-        hashes().prop_map(|nonce| Request::Attest { nonce }),
+        (hashes(), hashes()).prop_map(|(federation, nonce)| Request::Attest { federation, nonce }),
     ]
 }
 

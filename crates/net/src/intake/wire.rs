@@ -90,6 +90,8 @@ pub enum Request {
     },
     /// Asks the server for its evidence, before anything else.
     Attest {
+        /// Federation that the client is of.
+        federation: Hash,
         /// Drawn by the client for this connection.
         nonce: [u8; 32],
     },
@@ -290,7 +292,7 @@ impl Request {
                 &[federation, &round.to_le_bytes(), &[u8::from(*content)]],
             ),
             Self::Close { federation, round } => write(to, 4, &[federation, &round.to_le_bytes()]),
-            Self::Attest { nonce } => write(to, 5, &[nonce]),
+            Self::Attest { federation, nonce } => write(to, 5, &[federation, nonce]),
         }
     }
 
@@ -302,7 +304,7 @@ impl Request {
         let (kind, body) = read(from, |kind| match kind {
             1 | 3 => Some(41),
             4 => Some(40),
-            5 => Some(32),
+            5 => Some(64),
             2 => Some(STATEMENT + TICKETS + LONGEST_SIGNATURE),
             _ => None,
         })?;
@@ -328,6 +330,7 @@ impl Request {
                 round: fields.number()?,
             },
             _ => Self::Attest {
+                federation: fields.array()?,
                 nonce: fields.array()?,
             },
         };

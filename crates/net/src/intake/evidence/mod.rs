@@ -291,22 +291,25 @@ impl Vouching {
     }
 
     /// Returns the evidence, which one connection at a time makes anew if it is old. If that fails,
-    /// clients get the evidence that there is until they refuse it.
-    fn evidence(&self, now: u64) -> Made {
-        let mut made = self.locked();
+    /// also returns why: clients get the evidence that there is until they refuse it.
+    fn evidence(&self, now: u64) -> (Made, Option<String>) {
+        let (mut made, mut failure) = (self.locked(), None);
         let is_old = now.abs_diff(made.at) > RENEWED.as_secs();
         if is_old && now.abs_diff(made.tried) > RETRY.as_secs() {
             made.tried = now;
-            if let Ok(new) = self.make(now) {
-                *made = new;
+            match self.make(now) {
+                Ok(new) => *made = new,
+                Err(error) => {
+                    failure = Some(format!("this server's evidence was not renewed: {error}"));
+                }
             }
         }
-        made.clone()
+        (made.clone(), failure)
     }
 
-    /// Returns what a client gets on a connection.
-    pub(super) fn show(&self, connection: &Connection) -> Shown {
-        let made = self.evidence(now());
+    /// Returns what a client gets on a connection, and why evidence that is old was not renewed.
+    pub(super) fn show(&self, connection: &Connection) -> (Shown, Option<String>) {
+        let (made, failure) = self.evidence(now());
         let mut shown = Shown {
             made: made.at,
             key: self.public_key(),
@@ -317,7 +320,7 @@ impl Vouching {
         };
         let signature = self.key.sign(&connection.statement(&shown));
         shown.signature.copy_from_slice(signature.as_ref());
-        shown
+        (shown, failure)
     }
 }
 

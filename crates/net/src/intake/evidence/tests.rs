@@ -92,7 +92,7 @@ fn check(connection: &Connection, shown: &Shown) -> std::result::Result<(), Stri
 
 #[test]
 fn no_flipped_bit_is_accepted() {
-    let shown = vouching(HONEST).show(&CONNECTION);
+    let shown = vouching(HONEST).show(&CONNECTION).0;
     check(&CONNECTION, &shown).unwrap();
     let mut message = Vec::new();
     Reply::Evidence(shown.clone()).write(&mut message).unwrap();
@@ -115,7 +115,7 @@ fn no_flipped_bit_is_accepted() {
 
 #[test]
 fn what_another_connection_got_is_refused() {
-    let shown = vouching(HONEST).show(&CONNECTION);
+    let shown = vouching(HONEST).show(&CONNECTION).0;
     let changes: [fn(&mut Connection); 5] = [
         |it| it.federation[0] ^= 1,
         |it| it.server = 0,
@@ -133,7 +133,7 @@ fn what_another_connection_got_is_refused() {
 
 #[test]
 fn a_server_signs_all_that_it_sends() {
-    let shown = vouching(HONEST).show(&CONNECTION);
+    let shown = vouching(HONEST).show(&CONNECTION).0;
     let changes: [fn(&mut Shown); 6] = [
         |it| it.made += 1,
         |it| it.key[0] ^= 1,
@@ -154,8 +154,8 @@ fn a_server_signs_all_that_it_sends() {
 #[test]
 fn evidence_of_another_key_is_refused() {
     let (honest, other) = (vouching(HONEST), vouching(HONEST));
-    let genuine = honest.show(&CONNECTION);
-    let mut shown = other.show(&CONNECTION);
+    let genuine = honest.show(&CONNECTION).0;
+    let mut shown = other.show(&CONNECTION).0;
     shown.evidence.clone_from(&genuine.evidence);
     shown.made = genuine.made;
     let statement = CONNECTION.statement(&shown);
@@ -185,18 +185,18 @@ fn evidence_made_for_anything_else_is_refused() {
         |it| it.made ^= 1,
     ];
     for (number, change) in changes.into_iter().enumerate() {
-        let shown = vouching(Hashed { change, ..HONEST }).show(&CONNECTION);
+        let shown = vouching(Hashed { change, ..HONEST }).show(&CONNECTION).0;
         let refused = check(&CONNECTION, &shown);
         assert_eq!(refused, Err(OTHER.to_owned()), "{number}");
     }
-    let shown = vouching(HONEST).show(&CONNECTION);
+    let shown = vouching(HONEST).show(&CONNECTION).0;
     let refused = CONNECTION.check(&shown, b"another certificate", &HONEST, shown.made);
     assert_eq!(refused, Err(OTHER.to_owned()));
 }
 
 #[test]
 fn old_evidence_and_other_policies_are_refused_by_name() {
-    let shown = vouching(HONEST).show(&CONNECTION);
+    let shown = vouching(HONEST).show(&CONNECTION).0;
     let at = |now| CONNECTION.check(&shown, CERTIFICATE, &HONEST, now);
     let (day, ahead) = (LONGEST_AGE.as_secs(), AHEAD.as_secs());
     at(shown.made + day).unwrap();
@@ -215,7 +215,7 @@ fn old_evidence_and_other_policies_are_refused_by_name() {
         ..HONEST
     });
     assert_eq!(
-        check(&CONNECTION, &other.show(&CONNECTION)).unwrap_err(),
+        check(&CONNECTION, &other.show(&CONNECTION).0).unwrap_err(),
         "its policy is another one than this client's: the table [attestation] is the same for all"
     );
 }
@@ -257,21 +257,25 @@ fn a_server_makes_evidence_once_and_renews_it_when_it_is_old() {
     };
     let vouching = of(2).unwrap();
     for _ in 0..100 {
-        vouching.show(&CONNECTION);
+        vouching.show(&CONNECTION).0;
     }
     assert_eq!(count(), 1);
     let first = now();
     let renewed = first + RENEWED.as_secs() + 2;
-    assert_eq!(vouching.evidence(renewed).at, renewed);
-    assert_eq!(vouching.evidence(renewed + 1).at, renewed);
+    assert_eq!(vouching.evidence(renewed).0.at, renewed);
+    assert_eq!(vouching.evidence(renewed + 1).0.at, renewed);
     assert_eq!(count(), 2);
     // The third fails. Clients get the second until they refuse it, and few attempts are made.
     let later = renewed + RENEWED.as_secs() + 1;
+    let (made, failure) = vouching.evidence(later);
+    assert_eq!(made.at, renewed);
+    assert!(failure.unwrap().contains("the hardware does not answer"));
     for _ in 0..100 {
-        assert_eq!(vouching.evidence(later).at, renewed);
+        let (made, failure) = vouching.evidence(later);
+        assert_eq!((made.at, failure), (renewed, None));
     }
     assert_eq!(count(), 3);
-    assert_eq!(vouching.evidence(later + RETRY.as_secs() + 1).at, renewed);
+    assert_eq!(vouching.evidence(later + RETRY.as_secs() + 1).0.at, renewed);
     assert_eq!(count(), 4);
     assert!(of(0).is_err(), "a server that cannot attest does not open");
 }
@@ -563,12 +567,17 @@ fn a_client_asks_once_and_first() {
         after: 0,
         model: false,
     };
-    let attest = Request::Attest { nonce: [1; 32] };
+    let of = |federation| Request::Attest {
+        federation,
+        nonce: [1; 32],
+    };
+    let attest = of(world.federation.id());
     let refused = |reply: Reply, says: &str| match reply {
         Reply::Refusal(reason) => assert!(reason.contains(says), "{reason}"),
         other => panic!("{other:?}"),
     };
     refused(ask(&[join.clone()]), "does not ask for its evidence");
+    refused(ask(&[of([7; 32])]), "this server is of another federation");
     refused(
         ask(&[attest.clone(), attest.clone()]),
         "asks for evidence once",
