@@ -25,8 +25,8 @@ SIMULATED = "simulated"
 def rules_of(federation: Federation, steps: Sequence[Step] = ()) -> bytes:
     """Encodes the rules that a federation's servers keep, the same at every server.
 
-    They are everything in its file but addresses, certificates, the timeout and the policy itself;
-    the content of a user's own aggregator; and the names of a user's own steps.
+    They are the tables ``[round]`` and ``[privacy]``, the number of clients, the content of a
+    user's own aggregator, and the names of a user's own steps.
 
     Args:
         federation: the configuration.
