@@ -217,16 +217,6 @@ def test_a_table_that_is_wrong_is_named(tmp_path: Path, table: str, top: str, sa
     assert says in examined.stdout
 
 
-def test_federations_refuse_the_table(tmp_path: Path) -> None:
-    made = run("init", tmp_path / "new")
-    assert made.returncode == 0, made.stderr
-    config = tmp_path / "new" / "federation.toml"
-    config.write_text(config.read_text() + '\n[attestation]\nkind = "simulated"\n')
-    examined = run("doctor", "--config", config)
-    assert examined.returncode == 1
-    assert "not part of federations in this release" in examined.stdout + examined.stderr
-
-
 def test_the_demo_attests(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     shown = run("demo", "--samples", 8, "--attestation", "simulated", "--json", report)

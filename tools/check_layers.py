@@ -25,7 +25,7 @@ CRATES = [
 INSIDE = {
     "attest": [
         ["binding", "error", "versions"],
-        ["policy", "tsm"],
+        ["intake", "policy", "tsm"],
         ["kind"],
         ["sev_snp", "simulated", "tdx"],
         ["kinds"],
@@ -110,7 +110,7 @@ INSIDE = {
     ],
     "session": [
         ["attestation", "limits", "streams"],
-        ["options"],
+        ["options", "vouching"],
         ["session"],
         ["doctor", "local", "submissions"],
         ["configured"],

@@ -109,7 +109,7 @@ class Session:
         source: str | None = None,
         servers: bool = False,
         network: tuple[float, float] | None = None,
-        attestation: tuple[str, bytes, bytes] | None = None,
+        attestation: Attestation | None = None,
     ) -> Session: ...
     @property
     def party(self) -> int: ...
@@ -327,6 +327,8 @@ def deal_local(
     attestation: tuple[str, bytes] | None = None,
 ) -> None: ...
 def program_digest(content: bytes) -> bytes: ...
+def federation_digest(rules: bytes) -> bytes: ...
+def simulated_measurement() -> str: ...
 def attestation_model(kind: str) -> str: ...
 def make_evidence(
     challenge: str | None = None, folder: str | None = None, simulated: bool = False
@@ -388,6 +390,18 @@ Told = tuple[
     list[str],
 ]
 
+class Attestation:
+    """A policy, and the program of this member."""
+
+    @staticmethod
+    def of_trial(kind: str, accepted: bytes, program: bytes) -> Attestation: ...
+    @staticmethod
+    def of_server(policy: str, rules: bytes) -> Attestation: ...
+    @staticmethod
+    def of_client(policy: str) -> Attestation: ...
+    @property
+    def kind(self) -> str: ...
+
 class Intake:
     """Intake at which clients submit vectors to one of a federation's servers."""
 
@@ -399,6 +413,7 @@ class Intake:
         server: int,
         key: str,
         clients: Sequence[str],
+        attestation: Attestation | None = None,
     ) -> None: ...
     @property
     def address(self) -> str: ...
@@ -452,9 +467,12 @@ class Client:
         number: int,
         certificate: str,
         key: str,
+        attestation: Attestation | None = None,
     ) -> None: ...
     @property
     def traffic(self) -> tuple[int, int]: ...
+    @property
+    def verified(self) -> int: ...
     def join(self, after: int, timeout: float) -> Task: ...
     def submit(
         self,

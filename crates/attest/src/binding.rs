@@ -65,7 +65,7 @@ pub fn program_of(parts: &[&[u8]]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-fn filled(hasher: &blake3::Hasher) -> [u8; DATA] {
+pub(crate) fn filled(hasher: &blake3::Hasher) -> [u8; DATA] {
     let mut data = [0; DATA];
     hasher.finalize_xof().fill(&mut data);
     data

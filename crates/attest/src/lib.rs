@@ -15,6 +15,7 @@
 //! | [`tsm`] | reports of this machine, from the kernel's configfs-tsm |
 //! | [`policy`], [`reading`] | what is accepted, and how it is written |
 //! | [`binding`] | the 64 bytes of data of a party of a session |
+//! | [`intake`] | those of a federation's server, for its clients |
 //!
 //! **Rules.** Everything that is read is hostile until checked, and bounded. What is not known to
 //! be right is refused. Who owns a machine and can reach its memory bus can forge evidence of
@@ -23,6 +24,7 @@
 pub mod binding;
 mod error;
 mod evidence;
+pub mod intake;
 pub mod kind;
 pub mod kinds;
 pub mod policy;
@@ -36,6 +38,7 @@ pub mod versions;
 pub use binding::{Binding, DATA, program_of};
 pub use error::{Error, Result, from_hex, hex};
 pub use evidence::{Evidence, LONGEST, Verdict, judge, now};
+pub use intake::IntakeBinding;
 pub use kind::{Kind, Report};
 pub use kinds::{KINDS, kind_here, kind_of};
 pub use policy::Policy;

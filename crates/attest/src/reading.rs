@@ -103,13 +103,16 @@ impl Policy {
         let at = |what: String| Error::Policy(format!("{}: {what}", path.display()));
         let text = String::from_utf8(read_file(path)?);
         let text = text.map_err(|_| at("it is not text in UTF-8".to_owned()))?;
-        let entries: Entries = toml::from_str(&text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start));
-            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-            let message = error.message().replace('\n', ", ").replace('`', "\"");
-            at(format!("line {line}: {message}"))
-        })?;
+        let entries = entries(&text).map_err(at)?;
         Self::of(&entries, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Checks the text of a policy; files are looked up in `folder`.
+    ///
+    /// # Errors
+    /// `Policy`.
+    pub fn of_text(text: &str, folder: &Path) -> Result<Self> {
+        Self::of(&entries(text).map_err(Error::Policy)?, folder)
     }
 
     /// Checks a table of another file; files are looked up in `folder`.
@@ -187,6 +190,16 @@ impl Policy {
     }
 }
 
+/// Parses the entries of a policy; an error has the line.
+fn entries(text: &str) -> std::result::Result<Entries, String> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+        let message = error.message().replace('\n', ", ").replace('`', "\"");
+        format!("line {line}: {message}")
+    })
+}
+
 fn digests(what: &str, texts: &[String], bytes: usize) -> Result<Vec<Vec<u8>>> {
     if texts.len() > MOST {
         return Err(Error::Policy(format!(
@@ -230,9 +243,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Policy> {
-        let entries: Entries =
-            toml::from_str(text).map_err(|error| Error::Policy(error.message().to_owned()))?;
-        Policy::of(&entries, Path::new("nowhere"))
+        Policy::of_text(text, Path::new("nowhere"))
     }
 
     fn text(kind: &str, digits: usize, rest: &str) -> String {

@@ -38,7 +38,15 @@ impl World {
         let open = |server| {
             let listener = Listener::bind("127.0.0.1:0").unwrap();
             let key = &servers.keys[server];
-            Intake::open(listener, &federation, server, key, &clients.certificates).unwrap()
+            Intake::open(
+                listener,
+                &federation,
+                server,
+                key,
+                &clients.certificates,
+                None,
+            )
+            .unwrap()
         };
         let intakes: Vec<Intake> = (0..SERVERS).map(open).collect();
         Self {
@@ -79,7 +87,7 @@ impl World {
             &self.clients.certificates[certificate],
             &self.clients.keys[certificate],
         );
-        Client::new(&self.federation, number, pem, key, &self.addresses).unwrap()
+        Client::new(&self.federation, number, pem, key, &self.addresses, None).unwrap()
     }
 
     /// Returns the clients that each server has whole.
@@ -425,7 +433,8 @@ fn where_an_intake_was_closed_another_one_is_opened_at_once() {
     for _ in 0..20 {
         let listener = Listener::bind(&address).unwrap();
         let key = &servers.keys[0];
-        let intake = Intake::open(listener, &federation, 0, key, &clients.certificates).unwrap();
+        let intake =
+            Intake::open(listener, &federation, 0, key, &clients.certificates, None).unwrap();
         intake.address().clone_into(&mut address);
     }
 }

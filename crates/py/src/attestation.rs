@@ -1,6 +1,6 @@
 //! Evidence of this machine, and its verification, outside of a session.
 
-use crate::errors::raise;
+use crate::errors::{raise, raise_at_client, raise_at_server};
 use ::session::attestation;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -10,6 +10,56 @@ use std::path::Path;
 #[pyfunction]
 pub fn program_digest<'py>(py: Python<'py>, content: &[u8]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &attestation::program(content))
+}
+
+/// A policy, and the program of this member.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Attestation {
+    pub(crate) inner: attestation::Attestation,
+}
+
+#[pymethods]
+impl Attestation {
+    /// Returns what a party of a trial on one machine attests: a kind, the digest of the program
+    /// that is accepted, and that of its own program.
+    #[staticmethod]
+    fn of_trial(kind: &str, accepted: [u8; 32], program: [u8; 32]) -> PyResult<Self> {
+        let inner = attestation::Attestation::of_trial(kind, accepted, program);
+        inner.map(|inner| Self { inner }).map_err(raise)
+    }
+
+    /// Returns what a server of a federation attests, from the text of its policy, whose paths are
+    /// absolute, and the federation's rules.
+    #[staticmethod]
+    fn of_server(policy: &str, rules: &[u8]) -> PyResult<Self> {
+        let inner = attestation::Attestation::of_server(policy, rules);
+        inner.map(|inner| Self { inner }).map_err(raise_at_server)
+    }
+
+    /// Returns what a client of a federation judges its servers by.
+    #[staticmethod]
+    fn of_client(policy: &str) -> PyResult<Self> {
+        let inner = attestation::Attestation::of_client(policy);
+        inner.map(|inner| Self { inner }).map_err(raise_at_client)
+    }
+
+    /// Name of the kind of evidence.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.inner.kind()
+    }
+}
+
+/// Returns the digest of what a federation's servers run, of 32 bytes, from its rules.
+#[pyfunction]
+pub fn federation_digest<'py>(py: Python<'py>, rules: &[u8]) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, &attestation::federation(rules))
+}
+
+/// Returns the measurement in simulated evidence of this release, in hexadecimal.
+#[pyfunction]
+pub fn simulated_measurement() -> String {
+    attestation::simulated_measurement()
 }
 
 /// Returns what the threat model says about parties that attest by evidence of a kind.

@@ -128,8 +128,7 @@ impl Session {
     /// Opens one party of a session between processes of this machine, from the data that their
     /// parent hands out. With `servers`, errors call the parties servers of a federation. With a
     /// network, a round trip in seconds and bytes a second, this party's links are as slow as that.
-    /// With an attestation (a kind, the digest of the program that is accepted, and that of this
-    /// party's program), all members attest.
+    /// With an attestation, all members attest.
     #[staticmethod]
     #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false, network=None, attestation=None))]
     #[expect(
@@ -149,9 +148,10 @@ impl Session {
         source: Option<String>,
         servers: bool,
         network: Option<(f64, f64)>,
-        attestation: Option<(String, [u8; 32], [u8; 32])>,
+        attestation: Option<&crate::attestation::Attestation>,
     ) -> PyResult<Self> {
         let (words, raise) = members(servers);
+        let attestation = attestation.map(|attestation| attestation.inner.clone());
         use_threads(threads).map_err(raise)?;
         let local = Local {
             listener: listener.take()?,
@@ -162,9 +162,7 @@ impl Session {
         let open = || {
             let options = Options::new(protocol, source, seconds(timeout)?)?;
             let options = options.in_words(words).over(imitated(network)?);
-            let of =
-                |(kind, accepted, own): (String, _, _)| Attestation::of_trial(&kind, accepted, own);
-            local.connect(&options.attested(attestation.map(of).transpose()?)?)
+            local.connect(&options.attested(attestation)?)
         };
         py.detach(open).map(Self::new).map_err(raise)
     }

@@ -1,5 +1,6 @@
 //! The clients' intake for Python: a server's end, a client's end, and submissions.
 
+use crate::attestation::Attestation;
 use crate::beginning::Listener;
 use crate::buffer::{Bytes, Doubles, Singles, Words};
 use crate::errors::{misuse, raise_at_client, raise_at_server};
@@ -8,6 +9,7 @@ use ::session::options::seconds;
 use ::session::submissions;
 use mpc::client_update::{Floats, Learned};
 use mpc::width::Width;
+use net::intake::evidence::Voucher;
 use net::intake::round::Terms;
 use net::intake::{self, Federation, REST};
 use pyo3::prelude::*;
@@ -36,9 +38,16 @@ fn width(bits: u32) -> PyResult<Width> {
     }
 }
 
+/// Converts what servers attest to clients.
+fn voucher(attestation: Option<&Attestation>) -> Option<Arc<dyn Voucher>> {
+    let attestation = attestation?.inner.clone();
+    Some(Arc::new(attestation))
+}
+
 #[pymethods]
 impl Intake {
     #[new]
+    #[pyo3(signature = (listener, federation, servers, server, key, clients, attestation=None))]
     fn new(
         listener: &Listener,
         federation: &str,
@@ -46,9 +55,12 @@ impl Intake {
         server: usize,
         key: &str,
         clients: Vec<String>,
+        attestation: Option<&Attestation>,
     ) -> PyResult<Self> {
         let federation = Federation::new(federation, &servers).map_err(raise_at_server)?;
-        let inner = intake::Intake::open(listener.take()?, &federation, server, key, &clients);
+        let voucher = voucher(attestation);
+        let listener = listener.take()?;
+        let inner = intake::Intake::open(listener, &federation, server, key, &clients, voucher);
         Ok(Self {
             inner: inner.map_err(raise_at_server)?,
             server,
@@ -342,6 +354,7 @@ pub struct Task {
 #[pymethods]
 impl Client {
     #[new]
+    #[pyo3(signature = (federation, servers, addresses, number, certificate, key, attestation=None))]
     fn new(
         federation: &str,
         servers: Vec<String>,
@@ -349,9 +362,11 @@ impl Client {
         number: usize,
         certificate: &str,
         key: &str,
+        attestation: Option<&Attestation>,
     ) -> PyResult<Self> {
         let federation = Federation::new(federation, &servers).map_err(raise_at_client)?;
-        let inner = intake::Client::new(&federation, number, certificate, key, &addresses);
+        let voucher = voucher(attestation);
+        let inner = intake::Client::new(&federation, number, certificate, key, &addresses, voucher);
         Ok(Self {
             inner: inner.map_err(raise_at_client)?,
             spare: Mutex::default(),
@@ -362,6 +377,12 @@ impl Client {
     #[getter]
     fn traffic(&self) -> (u64, u64) {
         self.inner.traffic()
+    }
+
+    /// How often this client has accepted a server's evidence.
+    #[getter]
+    fn verified(&self) -> u64 {
+        self.inner.verified()
     }
 
     /// Waits for a round later than `after`.

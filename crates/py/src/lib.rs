@@ -85,7 +85,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(local::greatest_magnitude, module)?)?;
     module.add_function(wrap_pyfunction!(local::backend, module)?)?;
     module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;
+    module.add_class::<attestation::Attestation>()?;
     module.add_function(wrap_pyfunction!(attestation::program_digest, module)?)?;
+    module.add_function(wrap_pyfunction!(attestation::federation_digest, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        attestation::simulated_measurement,
+        module
+    )?)?;
     module.add_function(wrap_pyfunction!(attestation::attestation_model, module)?)?;
     module.add_function(wrap_pyfunction!(attestation::make_evidence, module)?)?;
     module.add_function(wrap_pyfunction!(attestation::judge_evidence, module)?)?;

@@ -21,12 +21,20 @@ pub struct Attestation {
     program: [u8; 32],
     /// Digest of the policy, and of what else all members have agreed on.
     agreed: [u8; 32],
+    /// What this member calls itself.
+    own: &'static str,
 }
 
 /// Returns the digest of a program from its content, such as that of its file.
 #[must_use]
 pub fn program(content: &[u8]) -> [u8; 32] {
     program_of(&[RELEASE, b"party", content])
+}
+
+/// Returns the digest of what the servers of a federation run, from its rules as they are encoded.
+#[must_use]
+pub fn federation(rules: &[u8]) -> [u8; 32] {
+    program_of(&[RELEASE, b"federation", rules])
 }
 
 /// Returns the digest of the dealer's program, which is part of tacit.
@@ -82,6 +90,35 @@ impl Attestation {
         Ok(policy(config)?.map(|policy| Self::unchecked(policy, dealer())))
     }
 
+    /// Returns what a server of a federation attests, to the other servers and to clients.
+    /// `policy` is the text of its table, with absolute paths.
+    ///
+    /// # Errors
+    /// `Setup` for a policy that is wrong, or that does not name the program of these rules.
+    pub fn of_server(policy: &str, rules: &[u8]) -> Result<Self> {
+        let policy = Policy::of_text(policy, Path::new("")).map_err(|error| refused(&error))?;
+        let server = Self::of(policy, federation(rules))?;
+        Ok(Self {
+            own: "server",
+            ..server
+        })
+    }
+
+    /// Returns what a client of a federation judges its servers by. It runs none of their programs.
+    ///
+    /// # Errors
+    /// `Setup` for a policy that is wrong.
+    pub fn of_client(policy: &str) -> Result<Self> {
+        let policy = Policy::of_text(policy, Path::new("")).map_err(|error| refused(&error))?;
+        Ok(Self::unchecked(policy, [0; 32]))
+    }
+
+    /// Returns the name of the kind of evidence.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.policy.kind()
+    }
+
     fn of(policy: Policy, program: [u8; 32]) -> Result<Self> {
         let checked = policy.check_program(&program);
         checked.map_err(|error| refused(&error))?;
@@ -93,6 +130,7 @@ impl Attestation {
             agreed: policy.digest(),
             policy: Arc::new(policy),
             program,
+            own: "party",
         }
     }
 
@@ -114,6 +152,24 @@ impl Attestation {
             attest::judge(&evidence.encode(), &self.policy, Some(&data), attest::now())
         });
         judged.map_err(|error| refused(&error))
+    }
+
+    /// Makes evidence of this machine with that data.
+    pub(crate) fn evidence(&self, data: &[u8; attest::DATA]) -> Result<Vec<u8>> {
+        let kind = kind_of(self.policy.kind());
+        let kind = kind.ok_or_else(|| Error::setup("the kind of evidence is unknown"))?;
+        let evidence = Evidence::make(kind, data);
+        Ok(evidence.map_err(|error| refused(&error))?.encode())
+    }
+
+    /// Returns the policy.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Returns the digest of this member's program.
+    pub(crate) fn own_program(&self) -> [u8; 32] {
+        self.program
     }
 
     /// Returns the data in the report of a member.
@@ -141,7 +197,7 @@ impl Attestation {
         let known = self.policy.check_program(&about.program);
         known.map_err(|error| error.to_string())?;
         if self.program != dealer() && self.program != about.program {
-            return Err("it runs another program than this party".to_owned());
+            return Err(format!("it runs another program than this {}", self.own));
         }
         Ok(())
     }
@@ -178,10 +234,7 @@ impl Attestor for Attestation {
     }
 
     fn make(&self, about: &Attested<'_>) -> Result<Vec<u8>> {
-        let kind = kind_of(self.policy.kind());
-        let kind = kind.ok_or_else(|| Error::setup("the kind of evidence is unknown"))?;
-        let evidence = Evidence::make(kind, &self.data(about));
-        Ok(evidence.map_err(|error| refused(&error))?.encode())
+        self.evidence(&self.data(about))
     }
 
     fn judge(&self, about: &Attested<'_>, evidence: &[u8]) -> std::result::Result<(), String> {
@@ -225,6 +278,12 @@ pub fn evidence(folder: &Path, challenge: &str) -> Result<Vec<u8>> {
     let made = attest::kind_here(folder)
         .and_then(|kind| Ok(Evidence::of(kind, kind.make_in(folder, &data)?).encode()));
     made.map_err(|error| refused(&error))
+}
+
+/// Returns the measurement in simulated evidence of this release, in hexadecimal.
+#[must_use]
+pub fn simulated_measurement() -> String {
+    attest::hex(&attest::simulated::measurement())
 }
 
 /// Makes simulated evidence for a challenge, which proves nothing.

@@ -23,6 +23,7 @@ pub mod options;
 mod session;
 mod streams;
 pub mod submissions;
+mod vouching;
 
 pub use mpc::{Error, Result};
 pub use net::attested::Attestation as Attested;

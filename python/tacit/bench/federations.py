@@ -49,7 +49,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     """Returns the entry of a case in the report, and the peak memory of the largest server in
     bytes."""
     case = FEDERATIONS[name]
-    case = replace(case, rules={"protocol": setting.protocol, **case.rules})
+    rules = {"protocol": setting.protocol, **case.rules}
+    case = replace(case, rules=rules, attestation=setting.attestation)
     threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
     found = measuring.measured(case, threads)
     entry = {
@@ -72,4 +73,6 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "cpu_seconds_of_clients": found.cpu_seconds_of_clients,
         "memory_per_party": found.memory,
     }
+    if setting.attestation is not None:
+        entry["attestation"] = setting.attestation
     return entry, max(found.memory)

@@ -67,8 +67,6 @@ def serves(name: str, setting: Setting) -> bool:
     """Returns whether a case can be measured under a setting."""
     if name in CHECKED:
         return checked.serves(setting)
-    if name in FEDERATIONS and setting.attestation is not None:
-        return False
     return name not in FEDERATIONS or PROTOCOLS[setting.protocol].serves_federations
 
 
@@ -99,8 +97,6 @@ def measure(
     if network is not None and not slows(name):
         raise MisuseError(f"{name}: this case is measured on loopback only; leave out --network")
     if name in FEDERATIONS:
-        if setting.attestation is not None:
-            raise MisuseError(f"{name}: federations do not attest; leave out --attestation")
         if not serves(name, setting):
             raise MisuseError(f"{name}: {setting.protocol} sharing serves no federation")
         return federations.measure(name, setting, threads)

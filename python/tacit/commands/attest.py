@@ -37,7 +37,8 @@ def add(commands: Any) -> None:
         "--program",
         type=Path,
         metavar="FILE",
-        help="print the digest of a program, as `programs` of a policy names it",
+        help="print the digest of a program, or of what the servers of a federation.toml run, as "
+        "`programs` of a policy names it",
     )
     parser.add_argument(
         "--simulated",
@@ -52,7 +53,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.action == "verify":
         _verify(parsed)
     elif parsed.program is not None:
-        print(_core.program_digest(_read(parsed.program)).hex())
+        print(_digest(parsed.program))
     elif parsed.out is not None:
         _make(parsed)
     else:
@@ -60,6 +61,18 @@ def run(parsed: argparse.Namespace) -> None:
             "say what: --out DIR makes evidence of this machine, verify FILE --policy policy.toml "
             "judges another's, --program FILE prints the digest of a program"
         )
+
+
+def _digest(path: Path) -> str:
+    """Returns the digest of a program, or of the rules of a federation."""
+    from tacit.doctor import is_federation
+
+    if not is_federation(str(path)):
+        return _core.program_digest(_read(path)).hex()
+    from tacit.federated.service.attesting import digest_of
+    from tacit.federated.service.config import Federation
+
+    return digest_of(Federation.read(path))
 
 
 def _make(parsed: argparse.Namespace) -> None:

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.federated_certificates import MOST_CLIENTS
-from tacit.commands.options import add_json, add_servers_protocol, output, positive, write_json
+from tacit.commands.options import (
+    add_attestation,
+    add_json,
+    add_servers_protocol,
+    output,
+    positive,
+    write_json,
+)
 from tacit.errors import MisuseError
 from tacit.providers import DEFAULT
 
@@ -39,6 +46,7 @@ def add(commands: Any) -> None:
         "--delta", type=float, metavar="D", help="δ of the privacy account (1e-5), with --noise"
     )
     add_servers_protocol(parser)
+    add_attestation(parser)
     add_json(parser)
     parser.set_defaults(command=run)
 
@@ -116,7 +124,7 @@ def run(parsed: argparse.Namespace) -> None:
     console = output()
     # A report that cannot be written is found before anything takes long.
     report = folder(Path("federated-demo"))
-    outcome = demonstrate(console, chosen)
+    outcome = demonstrate(console, chosen, parsed.attestation)
     print_report(console, outcome)
     write_json(parsed.json, outcome.as_json())
     console.print(f"Report: {write_report(report, outcome)}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.federated_demo import ARGUMENTS, add_arguments
-from tacit.commands.options import add_servers_protocol, output, positive
+from tacit.commands.options import add_attestation, add_servers_protocol, output, positive
 from tacit.errors import MisuseError
 
 #: Kinds of experiments.
@@ -15,10 +15,10 @@ KINDS = ("accuracy", "attacks", "privacy", "cost")
 
 #: Options of each kind.
 OPTIONS = {
-    "accuracy": ("data", "rounds", "seeds", "device", "protocol"),
+    "accuracy": ("data", "rounds", "seeds", "device", "protocol", "attestation"),
     "attacks": ("rounds", "seeds", *ARGUMENTS),
     "privacy": ("rounds", "seeds"),
-    "cost": ("protocol",),
+    "cost": ("protocol", "attestation"),
 }
 
 
@@ -55,6 +55,7 @@ def add(commands: Any) -> None:
         "--device", choices=("cpu", "cuda"), help="device on which clients train, with --data (cpu)"
     )
     add_servers_protocol(parser, ", for accuracy and cost")
+    add_attestation(parser)
     add_arguments(parser)
     parser.set_defaults(command=run)
 
@@ -63,7 +64,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     from tacit.federated.experiments import EXPERIMENTS
 
-    names = ("data", "rounds", "seeds", "device", "protocol", *ARGUMENTS)
+    names = ("data", "rounds", "seeds", "device", "protocol", "attestation", *ARGUMENTS)
     given = {name: getattr(parsed, name) for name in names if getattr(parsed, name) is not None}
     for name in given:
         if name not in OPTIONS[parsed.kind]:

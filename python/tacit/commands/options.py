@@ -59,8 +59,9 @@ def add_attestation(command: argparse.ArgumentParser) -> None:
         "--attestation",
         choices=[SIMULATED],
         help="let all parties show each other evidence of the program that they run before anything "
-        "is shared, and sign all messages. Simulated evidence proves nothing: it is for trials. "
-        "Parties on their own machines have [attestation] in parties.toml",
+        "is shared, and sign all messages; servers of a federation show it to clients too. "
+        "Simulated evidence proves nothing: it is for trials. Members on their own machines have "
+        "[attestation] in parties.toml or federation.toml",
     )
 
 

@@ -53,7 +53,7 @@ def _outcome(
                 listener, addresses, certificates, key, timeout, threads, network, attested
             )
         else:
-            own = attested and (*attested, _core.program_digest(program))
+            own = attested and _core.Attestation.of_trial(*attested, _core.program_digest(program))
             core = _core.Session.connect_local(
                 listener,
                 party,

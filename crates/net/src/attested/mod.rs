@@ -14,8 +14,7 @@ use crate::channel::Channel;
 use crate::error::{CertificateFault, Error, Name, PeerFault, Result, SetupFault};
 use crate::kinds;
 use crate::mesh::Mesh;
-use crate::signing::{ATTESTATION, Exchanged, Signing};
-use ring::rand;
+use crate::signing::{ATTESTATION, Exchanged, Signing, random};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::pki_types::CertificateDer;
 use std::time::{Duration, Instant};
@@ -274,13 +273,6 @@ fn roster(certificates: &[CertificateDer<'_>], dealer: bool) -> [u8; 32] {
         hasher.update(certificate);
     }
     *hasher.finalize().as_bytes()
-}
-
-fn random() -> Result<[u8; 32]> {
-    let drawn = rand::generate(&rand::SystemRandom::new());
-    let none =
-        |_| Error::setup("the operating system gives no random numbers; restart the machine");
-    drawn.map(rand::Random::expose).map_err(none)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A client's side of the intake: it sends the same request to all three servers in parallel.
 
-use super::server_link::{Failure, Server, Stream};
+use super::evidence::Voucher;
+use super::server_link::{Attesting, Failure, Server, Stream};
 use super::socket::Traffic;
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
 use super::ticket::SHOWN;
@@ -12,7 +13,7 @@ use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::tls;
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -72,11 +73,13 @@ pub struct Client {
     key: String,
     servers: Vec<Server>,
     traffic: Arc<Traffic>,
+    verified: Arc<AtomicU64>,
 }
 
 impl Client {
     /// Makes a client with its number, its certificate and private key in PEM, and the addresses of
-    /// the servers. Makes no connection yet.
+    /// the servers. Makes no connection yet. With a `voucher` the client judges a server's evidence
+    /// on each connection, before it asks for anything else.
     ///
     /// # Errors
     /// `Setup` for a certificate or key that cannot be used; `Misuse` for another number of
@@ -87,6 +90,7 @@ impl Client {
         certificate: &str,
         key: &str,
         addresses: &[String],
+        voucher: Option<Arc<dyn Voucher>>,
     ) -> Result<Self> {
         if addresses.len() != SERVERS || number >= MOST_CLIENTS {
             return Err(Error::misuse(format!(
@@ -103,6 +107,13 @@ impl Client {
             key: key.to_owned(),
         };
         let traffic = Arc::<Traffic>::default();
+        let verified = Arc::<AtomicU64>::default();
+        let attesting = voucher.map(|voucher| Attesting {
+            federation: federation.id(),
+            client: number,
+            voucher,
+            accepted: Arc::clone(&verified),
+        });
         let server = |(at, address): (usize, &String)| {
             let names = (Name::Server(at), Name::Client(number));
             let theirs = federation.certificates[at].clone();
@@ -113,6 +124,7 @@ impl Client {
                 tls: tls::client_config(theirs, &identity, names)?,
                 connection: Mutex::default(),
                 traffic: Arc::clone(&traffic),
+                attesting: attesting.clone(),
             })
         };
         Ok(Self {
@@ -126,6 +138,7 @@ impl Client {
                 .map(server)
                 .collect::<Result<_>>()?,
             traffic,
+            verified,
         })
     }
 
@@ -138,6 +151,12 @@ impl Client {
             sent.load(Ordering::Relaxed),
             received.load(Ordering::Relaxed),
         )
+    }
+
+    /// Returns how often this client has accepted a server's evidence: once for each connection.
+    #[must_use]
+    pub fn verified(&self) -> u64 {
+        self.verified.load(Ordering::Relaxed)
     }
 
     /// Waits for a round later than `after` and returns it.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`statement`] | the statement that a client signs, and commitments to the pieces of a vector |
 //! | [`wire`] | the messages, and their decoders |
+//! | [`evidence`] | evidence of a server for its clients, in a federation whose servers attest |
 //! | [`ticket`] | tickets, by which one server knows that the others have their part |
 //! | [`round`] | the rules of a round: who may submit what, and what has arrived |
 //! | [`Intake`] | a server's side |
@@ -26,6 +27,7 @@
 //! wait until there is room, so memory does not grow with their number.
 
 mod client;
+pub mod evidence;
 mod rate_floor;
 pub mod round;
 mod server;

@@ -1,5 +1,6 @@
 //! A server's side of the clients' intake.
 
+use super::evidence::{Voucher, Vouching};
 use super::round::{Gathered, Round, Terms};
 use super::serving::serve;
 use super::state::{Content, Ended, IntakeState, Refused, State};
@@ -31,17 +32,19 @@ pub struct Intake {
 
 impl Intake {
     /// Opens the intake, which answers clients from now on. `key` is the server's private key, and
-    /// `clients` are the certificates of all clients by number, all in PEM.
+    /// `clients` are the certificates of all clients by number, all in PEM. With a `voucher` the
+    /// server attests to each client before it takes anything from it.
     ///
     /// # Errors
-    /// `Setup` for certificates or a key that cannot be used; `Misuse` for a server that does not
-    /// exist.
+    /// `Setup` for certificates or a key that cannot be used, or a machine that cannot attest;
+    /// `Misuse` for a server that does not exist.
     pub fn open(
         listener: Listener,
         federation: &Federation,
         server: usize,
         key: &str,
         clients: &[String],
+        voucher: Option<Arc<dyn Voucher>>,
     ) -> Result<Self> {
         if server >= SERVERS || clients.is_empty() || clients.len() > MOST_CLIENTS {
             let count = clients.len();
@@ -55,6 +58,7 @@ impl Intake {
         let names = (0..clients.len()).map(Name::Client).collect();
         let clients = tls::clients(certificates(clients, Name::Client)?, names)?;
         let own = federation.certificates[server].clone();
+        let vouching = voucher.map(|voucher| Vouching::new(voucher, federation.id(), server, &own));
         let identity = Identity {
             certificates: Vec::new(),
             key: key.to_owned(),
@@ -70,6 +74,7 @@ impl Intake {
             server,
             clients,
             tls,
+            vouching: vouching.transpose()?,
             lock: Mutex::default(),
             changed: Condvar::new(),
         });

@@ -1,12 +1,16 @@
 //! A client's link to a server, which is made anew if the connection breaks.
 
+use super::evidence::{Connection, Voucher, exported, now};
 use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
+use super::statement::Hash;
+use super::wire::{Reply, Request};
 use crate::error::{Error, Name, PeerFault, Result, SetupFault, cause};
+use crate::signing::random;
 use crate::tcp::tls;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +32,18 @@ pub(super) struct Server {
     pub(super) own: (Name, String),
     pub(super) connection: Mutex<Option<Stream>>,
     pub(super) traffic: Arc<Traffic>,
+    /// What the server must attest on each connection, if the federation's servers do.
+    pub(super) attesting: Option<Attesting>,
+}
+
+/// What a client needs to judge a server's evidence.
+#[derive(Clone)]
+pub(super) struct Attesting {
+    pub(super) federation: Hash,
+    pub(super) client: usize,
+    pub(super) voucher: Arc<dyn Voucher>,
+    /// How often evidence was accepted.
+    pub(super) accepted: Arc<AtomicU64>,
 }
 
 /// Failure of a request to a server.
@@ -106,7 +122,8 @@ impl Server {
         }
     }
 
-    /// Connects, again and again until the server listens.
+    /// Connects, again and again until the server listens. In a federation whose servers attest,
+    /// the server has done so on the connection that this returns.
     fn dial(
         &self,
         until: Instant,
@@ -117,10 +134,13 @@ impl Server {
                 let limit = until.min(Instant::now() + SILENCE);
                 let traffic = Arc::clone(&self.traffic);
                 let socket = Socket::new(socket, limit, Arc::clone(cut), traffic)?;
-                tls::handshake(&self.tls, socket)
+                let mut stream = tls::handshake(&self.tls, socket)?;
+                let attested = self.attested(&mut stream)?;
+                Ok(attested.map(|()| stream))
             });
             match reached {
-                Ok(stream) => return Ok(stream),
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(reason)) => return Err(PeerFault::Unattested { reason }),
                 Err(error) => {
                     if tls::refusal(&error).is_some() {
                         return Err(PeerFault::NotLinked {
@@ -138,6 +158,38 @@ impl Server {
                 }
             }
         }
+    }
+}
+
+impl Server {
+    /// Asks for the server's evidence, if servers attest, and judges it. The inner error is why it
+    /// is refused.
+    fn attested(&self, stream: &mut Stream) -> io::Result<std::result::Result<(), String>> {
+        let Some(attesting) = &self.attesting else {
+            return Ok(Ok(()));
+        };
+        let nonce = random().map_err(io::Error::other)?;
+        let federation = attesting.federation;
+        Request::Attest { federation, nonce }.write(stream)?;
+        let shown = match Reply::read(stream)? {
+            Reply::Evidence(shown) => shown,
+            Reply::Refusal(reason) => return Ok(Err(reason)),
+            _ => return Ok(Err("its answer is no evidence".to_owned())),
+        };
+        let presented = stream.conn.peer_certificates().and_then(<[_]>::first);
+        let certificate = presented.ok_or(ErrorKind::PermissionDenied)?.to_vec();
+        let connection = Connection {
+            federation,
+            server: self.number,
+            client: attesting.client,
+            nonce,
+            exported: exported(&stream.conn).map_err(io::Error::other)?,
+        };
+        let checked = connection.check(&shown, &certificate, &*attesting.voucher, now());
+        if checked.is_ok() {
+            attesting.accepted.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(checked)
     }
 }
 

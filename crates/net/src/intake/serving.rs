@@ -1,5 +1,6 @@
 //! One connection of a client, from its handshake to its end.
 
+use super::evidence::{Connection, exported};
 use super::rate_floor::{LEAST, RateFloor, TooSlow, WINDOW};
 use super::round::{Answer, Round, Submission};
 use super::socket::{PATIENCE, SILENCE, Socket};
@@ -25,6 +26,15 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Words that are read and hashed at a time.
 const CHUNK: usize = 1 << 14;
+
+/// Told to a client whose file has no table `[attestation]`, at a server whose file has one.
+const UNASKED: &str = "this server attests, and this client does not ask for its evidence: its \
+                       federation.toml is another one than the servers'; the table [attestation] \
+                       is the same for all";
+
+/// Told to a client whose file has that table, at a server whose file has none.
+const NO_EVIDENCE: &str = "this server does not attest: its federation.toml has no table \
+                           [attestation], which is the same for all";
 
 type Stream = StreamOwned<ServerConnection, Socket>;
 
@@ -61,12 +71,21 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
         );
         return Some(client);
     }
+    // A server that attests takes nothing from a client that did not ask for its evidence.
+    let mut has_shown = false;
     loop {
         (stream.sock.until, stream.sock.silence) = (Instant::now() + IDLE, IDLE);
         match Request::read(&mut stream)
             .map_err(End::from)
-            .and_then(|request| answer(intake, (client, id), &mut stream, request))
-        {
+            .and_then(|request| match request {
+                Request::Attest { federation, nonce } if !has_shown => {
+                    has_shown = true;
+                    known(intake, &federation)?;
+                    show(intake, client, &mut stream, nonce)
+                }
+                _ if intake.vouching.is_some() && !has_shown => Err(End::Refused(UNASKED.into())),
+                request => answer(intake, (client, id), &mut stream, request),
+            }) {
             Ok(()) => {}
             Err(End::Refused(reason)) => {
                 end(intake, client, &mut stream, &reason);
@@ -151,6 +170,11 @@ fn answer(
             known(intake, &federation)?;
             tell(intake, client, stream, round, content)?;
         }
+        Request::Attest { .. } => {
+            return Err(End::Refused(
+                "a client asks for evidence once on a connection".to_owned(),
+            ));
+        }
         Request::Close { federation, round } => {
             known(intake, &federation)?;
             close(intake, client, round).map_err(End::Refused)?;
@@ -158,6 +182,30 @@ fn answer(
         }
     }
     Ok(())
+}
+
+/// Shows a client this server's evidence, and signs the connection.
+fn show(
+    intake: &IntakeState,
+    client: usize,
+    stream: &mut Stream,
+    nonce: [u8; 32],
+) -> Result<(), End> {
+    let Some(vouching) = &intake.vouching else {
+        return Err(End::Refused(NO_EVIDENCE.to_owned()));
+    };
+    let exported = exported(&stream.conn).map_err(io::Error::other)?;
+    let (shown, failure) = vouching.show(&Connection {
+        federation: intake.federation,
+        server: intake.server,
+        client,
+        nonce,
+        exported,
+    });
+    if let Some(reason) = failure {
+        intake.refused(None, &reason);
+    }
+    Ok(Reply::Evidence(shown).write(stream)?)
 }
 
 /// Closes a round at a client's request. The request is also accepted for a round that has ended,

@@ -1,6 +1,7 @@
 //! Shared state of an intake's connections: the round, the outcome of the last one, and the
 //! clients.
 
+use super::evidence::Vouching;
 use super::round::Round;
 use super::statement::Hash;
 use crate::tcp::pinned::Pinned;
@@ -37,6 +38,8 @@ pub(super) struct IntakeState {
     pub(super) server: usize,
     pub(super) clients: Arc<Pinned>,
     pub(super) tls: Arc<ServerConfig>,
+    /// The server's evidence, if it attests.
+    pub(super) vouching: Option<Vouching>,
     pub(super) lock: Mutex<State>,
     pub(super) changed: Condvar,
 }

@@ -1,11 +1,12 @@
 //! Tests with hostile clients at the intake, and of the decoders on arbitrary input.
 
+use super::evidence::{SIGNATURE, Shown};
 use super::rate_floor;
 use super::round::{ATTEMPTS, Add, Answer, LEAST, ROOM, Round, Submission, Terms};
 use super::state::{MORE_REASONS, MOST_REASONS, Refused};
 use super::statement::{Hash, Piece, STATEMENT, Statement, signer};
 use super::ticket::{SHOWN, Tickets};
-use super::wire::{LONGEST_TERMS, Reply, Request, VERSION};
+use super::wire::{LONGEST_BODY, Reply, Request, VERSION};
 use super::{Federation, HELD, Intake, REST, SEED, SERVERS};
 use crate::certificates::{self, Generated, Identity};
 use crate::error::{Name, SetupFault};
@@ -60,7 +61,15 @@ impl Raw {
         let federation = Federation::new("test", &pems).unwrap();
         let listener = Listener::bind("127.0.0.1:0").unwrap();
         let clients = [client.certificate_pem.clone()];
-        let intake = Intake::open(listener, &federation, 1, &servers[1].key_pem, &clients).unwrap();
+        let intake = Intake::open(
+            listener,
+            &federation,
+            1,
+            &servers[1].key_pem,
+            &clients,
+            None,
+        )
+        .unwrap();
         let terms = Terms {
             number: 1,
             words,
@@ -486,10 +495,9 @@ fn strangers_and_garbage_do_not_disturb() {
     raw.dial().write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
     drop(raw.dial());
     let silent = raw.dial();
-    for bytes in [
-        &b"garbage of more than a head"[..],
-        b"tcd\x02\x02\0\0\0\xff\xff\xff\xff\0\0\0\0",
-    ] {
+    let mut announced = b"tcd\0\x02\0\0\0\xff\xff\xff\xff\0\0\0\0".to_vec();
+    announced[3] = VERSION;
+    for bytes in [&b"garbage of more than a head"[..], &announced] {
         let mut stream = raw.connect();
         stream.write_all(bytes).unwrap();
         // More than a connection holds of the announced data.
@@ -520,11 +528,12 @@ fn unlike_versions_say_so_at_both_ends() {
     bytes[3] = 1;
     let mut stream = raw.connect();
     stream.write_all(&bytes).unwrap();
-    let said = "it speaks version 1 of the protocol between clients and servers, but this end \
-                speaks \
-                version 2: run the same release of tacit at all clients and servers";
+    let said = format!(
+        "it speaks version 1 of the protocol between clients and servers, but this end speaks \
+         version {VERSION}: run the same release of tacit at all clients and servers"
+    );
     let reply = Reply::read(&mut stream).unwrap();
-    assert_eq!(reply, Reply::Refusal(said.to_owned()));
+    assert_eq!(reply, Reply::Refusal(said.clone()));
     let mut bytes = written(|to| Reply::NotYet.write(to));
     bytes[3] = 1;
     let error = Reply::read(&mut &bytes[..]).unwrap_err();
@@ -632,7 +641,23 @@ fn requests() -> impl Strategy<Value = Request> {
         }),
         (hashes(), any::<u64>())
             .prop_map(|(federation, round)| Request::Close { federation, round }),
+        (hashes(), hashes()).prop_map(|(federation, nonce)| Request::Attest { federation, nonce }),
     ]
+}
+
+fn evidence() -> impl Strategy<Value = Reply> {
+    let evidence = prop::collection::vec(any::<u8>(), 0..200);
+    (any::<u64>(), [hashes(), hashes(), hashes()], evidence).prop_map(|(made, keys, evidence)| {
+        let [key, policy, program] = keys;
+        Reply::Evidence(Shown {
+            made,
+            key,
+            policy,
+            program,
+            signature: [7; SIGNATURE],
+            evidence,
+        })
+    })
 }
 
 fn replies() -> impl Strategy<Value = Reply> {
@@ -664,6 +689,7 @@ fn replies() -> impl Strategy<Value = Reply> {
         ),
         Just(Reply::NotYet),
         Just(Reply::Closed),
+        evidence(),
         "[a-zé ]{0,200}".prop_map(Reply::Refusal),
     ]
 }
@@ -710,7 +736,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_at_all_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0_u8..9) {
+    fn anything_at_all_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0_u8..10) {
         drop(Request::read(&mut &bytes[..]));
         drop(Reply::read(&mut &bytes[..]));
         // The bodies themselves are tested under a valid head.
@@ -723,7 +749,7 @@ proptest! {
     }
 
     #[test]
-    fn long_bodies_are_refused_before_they_come(kind in any::<u8>(), length in (LONGEST_TERMS as u64 + 65)..) {
+    fn long_bodies_are_refused_before_they_come(kind in any::<u8>(), length in (LONGEST_BODY as u64 + 1)..) {
         let mut head = [&b"tcd"[..], &[VERSION]].concat();
         head.extend([kind, 0, 0, 0]);
         head.extend(length.to_le_bytes());

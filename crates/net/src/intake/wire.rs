@@ -4,7 +4,7 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..3 | magic `tcd` |
-//! | 3 | version, 2 |
+//! | 3 | version, 3 |
 //! | 4 | kind |
 //! | 5..8 | zero |
 //! | 8..16 | bytes of body |
@@ -16,6 +16,7 @@
 //! Input is hostile until checked. A body's length is compared with the limit of its kind before
 //! anything is allocated. Large data follows after a message, in a length that both ends then know.
 
+use super::evidence::{LONGEST as LONGEST_EVIDENCE, SIGNATURE, Shown};
 use super::statement::{Hash, LONGEST_SIGNATURE, STATEMENT, Statement};
 use super::ticket::SHOWN;
 use crate::frame::LONGEST_REASON;
@@ -36,8 +37,17 @@ const TICKETS: usize = SHOWN * size_of::<Hash>();
 const HEAD: usize = 16;
 const MAGIC: [u8; 3] = *b"tcd";
 /// Since version 2 the coordinator may close a round, and an outcome says why the client's own
-/// submission was refused.
-pub(super) const VERSION: u8 = 2;
+/// submission was refused. Since version 3 a client may ask for the server's evidence.
+pub(super) const VERSION: u8 = 3;
+
+/// Kind of the reply that holds evidence.
+const EVIDENCE: u8 = 8;
+
+/// Bytes of that reply before the evidence: a time, a key, two digests and a signature.
+const BEFORE_EVIDENCE: usize = 8 + 3 * 32 + SIGNATURE;
+
+/// Longest body of any message: that of evidence.
+pub(super) const LONGEST_BODY: usize = BEFORE_EVIDENCE + LONGEST_EVIDENCE;
 
 /// Request of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,6 +87,13 @@ pub enum Request {
         federation: Hash,
         /// Number of the round.
         round: u64,
+    },
+    /// Asks the server for its evidence, before anything else.
+    Attest {
+        /// Federation that the client is of.
+        federation: Hash,
+        /// Drawn by the client for this connection.
+        nonce: [u8; 32],
     },
 }
 
@@ -120,6 +137,8 @@ pub enum Reply {
     },
     /// The round waits for no client any more.
     Closed,
+    /// Evidence of which program the server runs.
+    Evidence(Shown),
     /// There is nothing to report yet; the client may ask again.
     NotYet,
     /// The server refuses, for this reason.
@@ -181,6 +200,16 @@ fn malformed() -> io::Error {
     )
 }
 
+fn excessive(length: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!(
+            "it announces {length} bytes of evidence and keys, more than the {LONGEST_BODY} that are \
+             read: run the same release of tacit at all clients and servers"
+        ),
+    )
+}
+
 fn unlike(version: u8) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
@@ -217,6 +246,9 @@ fn read(from: &mut impl Read, most: impl Fn(u8) -> Option<usize>) -> io::Result<
     let [kind, zeros @ ..] = fields.array::<4>()?;
     let length = fields.number()?;
     let most = most(kind).ok_or_else(malformed)?;
+    if kind == EVIDENCE && length > most as u64 {
+        return Err(excessive(length));
+    }
     if zeros != [0; 3] || length > most as u64 {
         return Err(malformed());
     }
@@ -260,6 +292,7 @@ impl Request {
                 &[federation, &round.to_le_bytes(), &[u8::from(*content)]],
             ),
             Self::Close { federation, round } => write(to, 4, &[federation, &round.to_le_bytes()]),
+            Self::Attest { federation, nonce } => write(to, 5, &[federation, nonce]),
         }
     }
 
@@ -271,6 +304,7 @@ impl Request {
         let (kind, body) = read(from, |kind| match kind {
             1 | 3 => Some(41),
             4 => Some(40),
+            5 => Some(64),
             2 => Some(STATEMENT + TICKETS + LONGEST_SIGNATURE),
             _ => None,
         })?;
@@ -291,9 +325,13 @@ impl Request {
                 round: fields.number()?,
                 content: fields.flag()?,
             },
-            _ => Self::Close {
+            4 => Self::Close {
                 federation: fields.array()?,
                 round: fields.number()?,
+            },
+            _ => Self::Attest {
+                federation: fields.array()?,
+                nonce: fields.array()?,
             },
         };
         fields.end()?;
@@ -341,6 +379,18 @@ impl Reply {
             Self::NotYet => write(to, 5, &[]),
             Self::Refusal(reason) => write(to, 6, &[printable(reason).as_bytes()]),
             Self::Closed => write(to, 7, &[]),
+            Self::Evidence(shown) => write(
+                to,
+                EVIDENCE,
+                &[
+                    &shown.made.to_le_bytes(),
+                    &shown.key,
+                    &shown.policy,
+                    &shown.program,
+                    &shown.signature,
+                    &shown.evidence,
+                ],
+            ),
         }
     }
 
@@ -355,6 +405,7 @@ impl Reply {
             3 => Some(64),
             4 => Some(41 + LONGEST_REASON),
             6 => Some(LONGEST_REASON),
+            EVIDENCE => Some(LONGEST_BODY),
             _ => None,
         })?;
         let mut fields = Fields(&body);
@@ -388,6 +439,14 @@ impl Reply {
             },
             5 => Self::NotYet,
             7 => Self::Closed,
+            EVIDENCE => Self::Evidence(Shown {
+                made: fields.number()?,
+                key: fields.array()?,
+                policy: fields.array()?,
+                program: fields.array()?,
+                signature: fields.array()?,
+                evidence: fields.rest(LONGEST_EVIDENCE)?,
+            }),
             _ => Self::Refusal(fields.reason()?),
         };
         fields.end()?;

@@ -6,8 +6,9 @@
 //! channel, so nothing can be repeated, swapped or left out. One signature serves all receivers of
 //! equal messages. That the last messages have come is known from the signed end of the program.
 
-use crate::error::{PeerFault, SignatureFault};
+use crate::error::{Error, PeerFault, SignatureFault};
 use crate::frame::{Frame, Kind, Signature};
+use ring::rand;
 use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -186,6 +187,14 @@ pub(crate) fn check(
         "only these are taken"
     );
     checked.map_err(PeerFault::Signature)
+}
+
+/// Draws 32 bytes, for a nonce or a key.
+pub(crate) fn random() -> Result<[u8; 32], Error> {
+    let drawn = rand::generate(&rand::SystemRandom::new());
+    let none =
+        |_| Error::setup("the operating system gives no random numbers; restart the machine");
+    drawn.map(rand::Random::expose).map_err(none)
 }
 
 /// Returns the bit of a member in a set of receivers. No set has a member beyond those of a mesh,

@@ -64,6 +64,7 @@ def measured(
     rounds: int,
     journal: Journal,
     protocol: str = DEFAULT,
+    attestation: str | None = None,
 ) -> dict[Case, Learned]:
     """Runs each case in secret and in the clear."""
     found = {}
@@ -84,6 +85,7 @@ def measured(
                 for seed in range(seeds)
             ],
             journal,
+            attestation,
         )
     return found
 
@@ -97,6 +99,7 @@ def run(
     seeds: int = 3,
     device: str = "cpu",
     protocol: str = DEFAULT,
+    attestation: str | None = None,
 ) -> Path:
     """Runs all cases on data that come with packages, or PPPFL's measurements on a folder of
     data."""
@@ -109,11 +112,12 @@ def run(
             seeds=seeds,
             device=device,
             protocol=protocol,
+            attestation=attestation,
         )
     check_plots()
     journal = Journal.begun(path)
     rounds = rounds or ROUNDS
-    found = measured(console, CASES, seeds, rounds, journal, protocol)
+    found = measured(console, CASES, seeds, rounds, journal, protocol, attestation)
     rows = [
         [
             *map(str, case),

@@ -67,9 +67,11 @@ def round_fields(federation: Federation, *, in_secret: bool) -> dict[str, object
     }
 
 
-def both(federations: list[Federation], journal: Journal) -> Learned:
+def both(
+    federations: list[Federation], journal: Journal, attestation: str | None = None
+) -> Learned:
     """Runs federations, whose servers have one protocol, in secret, between three processes, and in
-    the clear."""
+    the clear. The processes may attest."""
     secret = tacit.launch(
         learned,
         federations,
@@ -77,5 +79,6 @@ def both(federations: list[Federation], journal: Journal) -> Learned:
         protocol=federations[0].settings.protocol,
         transport=TRANSPORT,
         timeout=TIMEOUT,
+        attestation=attestation,
     )[HOST]
     return Learned(secret, learned_plain(federations, journal))

@@ -102,8 +102,14 @@ def _once(setting: Setting) -> Cost:
     return Cost(seconds, cost.bytes_sent, cost.rounds, verification)
 
 
-def measured(settings: Sequence[Setting], journal: Journal, times: int | None = None) -> list[Cost]:
-    """Measures settings of one protocol; returns their costs in the same order."""
+def measured(
+    settings: Sequence[Setting],
+    journal: Journal,
+    times: int | None = None,
+    attestation: str | None = None,
+) -> list[Cost]:
+    """Measures settings of one protocol, whose servers may attest; returns their costs in the same
+    order."""
     by_party = tacit.launch(
         program,
         list(settings),
@@ -112,6 +118,7 @@ def measured(settings: Sequence[Setting], journal: Journal, times: int | None = 
         protocol=settings[0].protocol,
         transport=TRANSPORT,
         timeout=TIMEOUT,
+        attestation=attestation,
     )
     found = []
     for place in range(len(settings)):
@@ -135,6 +142,7 @@ def run(
     names: Sequence[str] = (),
     at_the_intake: Sequence[int] = AT_THE_INTAKE,
     protocol: str = DEFAULT,
+    attestation: str | None = None,
 ) -> Path:
     """Writes tables and plots of seconds and bytes."""
     check_plots()
@@ -151,7 +159,7 @@ def run(
     ]
     settings = list(dict.fromkeys([*by_size, *by_count]))
     console.print(f"{len(settings)} settings, each several times ...")
-    costs = dict(zip(settings, measured(settings, journal), strict=True))
+    costs = dict(zip(settings, measured(settings, journal, attestation=attestation), strict=True))
     tables = [
         _table(f"{USUAL_CLIENTS} clients", by_size, costs),
         _table(f"{USUAL_PARAMETERS} parameters", by_count, costs),
@@ -163,7 +171,7 @@ def run(
     console.print(f"{len(at_the_intake)} federations over TLS ...")
     by_clients = {}
     for count in at_the_intake:
-        by_clients[count] = of_clients(count, protocol)
+        by_clients[count] = of_clients(count, protocol, attestation)
         journal.add(federation_of=count, **by_clients[count].as_json())
     tables.append(_table_of_clients(by_clients))
     plots.append(_plot_of_clients(path / "federations.png", by_clients))
@@ -177,7 +185,7 @@ def run(
     return write_page(path / "report.html", "What a round costs the servers", words, tables, plots)
 
 
-def of_clients(count: int, protocol: str = DEFAULT) -> Measured:
+def of_clients(count: int, protocol: str = DEFAULT, attestation: str | None = None) -> Measured:
     """Measures rounds of the given number of clients over the intake."""
     rules = {
         "protocol": protocol,
@@ -185,7 +193,8 @@ def of_clients(count: int, protocol: str = DEFAULT) -> Measured:
         "minimum_clients": 1,
         "reveals_single": True,
     }
-    return measuring.measured(measuring.Federation(USUAL_PARAMETERS, rules, count, TIMES))
+    case = measuring.Federation(USUAL_PARAMETERS, rules, count, TIMES, attestation=attestation)
+    return measuring.measured(case)
 
 
 def _table_of_clients(found: Mapping[int, Measured]) -> Table:

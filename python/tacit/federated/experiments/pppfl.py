@@ -118,6 +118,7 @@ def run(
     seeds: int = 1,
     device: str = "cpu",
     protocol: str = DEFAULT,
+    attestation: str | None = None,
 ) -> Path:
     """Writes all tables of the datasets in a folder."""
     check_plots()
@@ -131,7 +132,7 @@ def run(
             tried = [
                 federation(case, data, rounds, device, seed, protocol) for seed in range(seeds)
             ]
-            learned[case] = both(tried, journal)
+            learned[case] = both(tried, journal, attestation)
             worst = max(worst, learned[case].difference)
         tables += _tables(name, learned)
         plots += _plots(path, name, learned)

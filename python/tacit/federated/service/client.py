@@ -30,7 +30,7 @@ from tacit.federated.rounds.round_state import RoundError
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.states import State, change_of
 from tacit.federated.rounds.steps import Round, Rounds
-from tacit.federated.service.config import Federation
+from tacit.federated.service.config import SERVERS, Federation
 from tacit.federated.service.terms import Terms
 from tacit.federated.validation import VECTOR_BITS
 
@@ -113,9 +113,13 @@ class Client:
         certificates = federation.certificates_of_servers()
         self.number = number
         self._settings = federation.settings
+        judging = federation.judging
         self._core = _core.Client(
-            federation.name, certificates, addresses, number, certificate, key
+            federation.name, certificates, addresses, number, certificate, key, judging
         )
+        self._threat_model = _threat_model(federation.settings.protocol, judging)
+        if judging is not None:
+            _log.info("client %d: %s", number, self._threat_model)
         self._rounds = rounds
         self._latest = 0
         #: If servers do not know the model: the round that made the model this client has, and that
@@ -136,7 +140,8 @@ class Client:
             The round's task.
 
         Raises:
-            PeerError: a server cannot be reached, or the servers contradict each other.
+            PeerError: a server cannot be reached, or the servers contradict each other; or servers
+                must attest, and one has no evidence that this client's policy accepts.
             RefusedError: a server refuses this client.
         """
         told = self._core.join(self._latest, timeout)
@@ -166,6 +171,17 @@ class Client:
     def traffic(self) -> tuple[int, int]:
         """Bytes sent to all servers so far, and received from them; TLS is included."""
         return self._core.traffic
+
+    @property
+    def threat_model(self) -> str:
+        """One sentence that says what is protected against whom."""
+        return self._threat_model
+
+    @property
+    def verified(self) -> int:
+        """How often this client has accepted a server's evidence: once for each connection, if
+        servers attest."""
+        return self._core.verified
 
     def _check(self, settings: Settings) -> None:
         """Checks that the servers' rules are those that this client's configuration has."""
@@ -361,6 +377,12 @@ def shorter(shortened: float, norm: float) -> str:
         f"an update of norm {norm / shortened:.6g} is longer than the rounds' bound of {norm:g}: "
         f"it was multiplied by {shortened:.3g}, and counts as one of that norm"
     )
+
+
+def _threat_model(protocol: str, judging: "_core.Attestation | None") -> str:
+    """Returns what is protected against whom, in a federation whose servers may have to attest."""
+    attested = "" if judging is None else f"; {_core.attestation_model(judging.kind)}"
+    return f"{_core.threat_model(protocol, SERVERS)}; links: TLS 1.3, mutual certificates{attested}"
 
 
 def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[str]:

@@ -28,6 +28,9 @@
     word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
     checked = false                            # true: servers check that values stay in range
 
+    [attestation]                              # optional: servers must attest, to each other and to
+    kind = "tdx"                               # clients; a policy, as in parties.toml
+
     [privacy]                                  # only with noise and divisor in [round]
     delta = 1e-5
     budget = 8.0                               # optional: the ε against a server that may be spent
@@ -80,6 +83,7 @@ _TOP: Kinds = {
     "clients": dict,
     "round": dict,
     "privacy": dict,
+    "attestation": dict,
 }
 _SERVER: Kinds = {
     "address": str,
@@ -148,6 +152,8 @@ class Federation:
     budget: float | None
     #: The initial parameters, if the file names them or they are next to it.
     model: Path | None
+    #: The text of the table ``[attestation]``, if servers attest.
+    attestation: str | None
     _client: str
 
     @staticmethod
@@ -172,6 +178,20 @@ class Federation:
     def submitting(self) -> int:
         """The number of clients that submit vectors: all but the coordinator."""
         return self.clients - (self.settings.coordinator is not None)
+
+    @property
+    def judging(self) -> "_core.Attestation | None":
+        """What a client judges the servers' evidence by; ``None`` if servers do not attest.
+
+        Raises:
+            SetupError: the table, or a file that it names, is wrong.
+        """
+        if self.attestation is None:
+            return None
+        try:
+            return _core.Attestation.of_client(self.attestation)
+        except SetupError as error:
+            raise setup_error(f"{self.path}: {str(error).removeprefix('setup: ')}") from None
 
     def certificates_of_servers(self) -> list[str]:
         """Reads the servers' certificates as PEM texts, in order."""
@@ -285,11 +305,6 @@ class _Reading:
         return setup_error(f"{self.path}: {reason}")
 
     def federation(self, document: dict[str, Any]) -> Federation:
-        if "attestation" in document:
-            raise self.wrong(
-                "[attestation] is not part of federations in this release, whose servers cannot "
-                "attest to clients: remove the table"
-            )
         top = self.table("the file", document, _TOP, ("name", "server", "clients"))
         servers = tuple(self.server(number, each) for number, each in enumerate(top["server"]))
         if len(servers) != SERVERS:
@@ -312,7 +327,8 @@ class _Reading:
         self.duration("timeout", timeout)
         settings = self.settings(rounds, clients["count"])
         self.privacy("privacy" in top, privacy, settings)
-        return Federation(
+        attestation = top.get("attestation")
+        federation = Federation(
             path=self.path,
             name=top["name"],
             timeout=float(timeout),
@@ -323,8 +339,21 @@ class _Reading:
             delta=privacy.get("delta", DELTA),
             budget=privacy.get("budget"),
             model=self.model(top.get("model")),
+            attestation=None if attestation is None else self.attestation(attestation),
             _client=certificate,
         )
+        # A policy that is wrong is found before anything is connected.
+        _ = federation.judging
+        return federation
+
+    def attestation(self, table: dict[str, Any]) -> str:
+        """Returns the text of a table as the extension reads it, with absolute paths."""
+        if isinstance(collateral := table.get("collateral"), str):
+            table = {**table, "collateral": str((self.path.parent / collateral).absolute())}
+        try:
+            return "\n".join(_entries(table))
+        except TypeError:
+            raise self.wrong("[attestation] has dates; it has texts, numbers and lists") from None
 
     def privacy(self, is_wanted: bool, privacy: dict[str, Any], settings: Settings) -> None:
         """Checks that the account has what it needs, and that no unused guarantee is stated."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tacit import _core
 from tacit.errors import SetupError, TacitError, cause
 from tacit.federated.rounds.settings import mechanism_of
+from tacit.federated.service.attesting import rules_of
 from tacit.federated.service.config import Federation, certificate_in
 from tacit.federated.service.startup import account_of, latest_of
 
@@ -57,7 +58,7 @@ def examine(config: str, server: int | None, client: int | None, wait: float) ->
                 "configuration", False, str(error), "correct it; docs/federated.md has an example"
             )
         ]
-    found = [Found("configuration", True, _summary(federation))]
+    found = [Found("configuration", True, _summary(federation)), *_attestation(federation)]
     if server is not None:
         federation.server(server)
     servers = [
@@ -98,6 +99,22 @@ def _summary(federation: Federation) -> str:
         f"{federation.name}: {federation.clients} clients, {settings.aggregator}{noise}; "
         f"{federation.seconds:g} s for what clients hand in, timeout {federation.timeout:g} s"
     )
+
+
+def _attestation(federation: Federation) -> list[Found]:
+    """Checks that the policy names the program of the servers."""
+    if federation.attestation is None:
+        return []
+    try:
+        rules = rules_of(federation)
+        kind = _core.Attestation.of_server(federation.attestation, rules).kind
+    except TacitError as error:
+        remedy = "if servers have steps of their own, ignore this; else correct programs"
+        return [Found("program", False, str(error), remedy)]
+    return [
+        Found("program", True, "the policy names these rules"),
+        Found("threat model", True, _core.attestation_model(kind)),
+    ]
 
 
 def _files(name: str, certificate: Path, key: Path | None, other: Path) -> list[Found]:
@@ -143,9 +160,15 @@ def _as_server(federation: Federation, number: int, wait: float) -> list[Found]:
         for at, each in enumerate(federation.servers)
     ]
     for check, each in _session(
-        members, number, wait, own.listen, federation.settings.protocol, servers=True
+        members,
+        number,
+        wait,
+        own.listen,
+        federation.settings.protocol,
+        servers=True,
+        attestation=federation.attestation,
     ).items():
-        if check == "listening" or check.startswith(("address", "server", "clock")):
+        if check.startswith(("listening", "attestation", "address", "server", "clock")):
             found.append(Found(check, each.ok, each.detail, _federated(each.remedy)))
     try:
         listener = _core.Listener(own.listen_for_clients)
@@ -181,6 +204,7 @@ def _session(
     protocol: str = "additive",
     *,
     servers: bool = False,
+    attestation: str | None = None,
 ) -> dict[str, Found]:
     """Examines a session of these members.
 
@@ -197,6 +221,8 @@ def _session(
             "[[party]]",
             *(f"{name} = {json.dumps(value)}" for name, value in entries.items()),
         ]
+    if attestation is not None:
+        lines += ["[attestation]", attestation]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "parties.toml"
         path.write_text("\n".join(lines))

@@ -20,6 +20,7 @@ import torch
 from tacit import _core
 from tacit.errors import PeerError, TacitError, cause, peer_error, setup_error
 from tacit.federated.rounds.settings import Settings
+from tacit.federated.service.attesting import add_trial
 from tacit.federated.service.config import SERVERS, text_of
 from tacit.federated.service.report import Report
 from tacit.meter import Reading, Verification
@@ -43,6 +44,8 @@ class Plan:
     #: The time in which clients may submit.
     seconds: float
     delta: float = 1e-5
+    #: The kind of evidence that servers show each other and their clients; ``None`` for none.
+    attestation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class ServerReport:
     threat_model: str
     #: What verification has taken since the server opened, if its protocol verifies.
     verification: Verification | None
+    #: What attestation among the servers has done since the server opened, if they attest.
+    attestation: dict[str, Any] | None = None
 
 
 class Servers:
@@ -148,6 +153,8 @@ class Servers:
             self.config.write_text(text)
         except OSError as error:
             raise setup_error(f"cannot write {self.config}: {cause(error)}") from None
+        if plan.attestation is not None:
+            add_trial(self.config, plan.attestation)
 
     def _receive_report(self, child: Child) -> None:
         """Waits for the next report of a process."""

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -32,6 +33,7 @@ from tacit.federated.rounds.round_state import Outcome, RoundError
 from tacit.federated.rounds.settings import ROOTS
 from tacit.federated.rounds.states import State, change_of, in_a_row, layout_of
 from tacit.federated.rounds.steps import SERVERS_ROOT, Round, Rounds
+from tacit.federated.service.attesting import attestation_of
 from tacit.federated.service.config import SERVERS, Federation
 from tacit.federated.service.exchange import content_of, is_sum, part_of, taken
 from tacit.federated.service.explanations import (
@@ -122,7 +124,8 @@ class Server:
             rounds: makes a round's steps from its settings; needed for a user's own steps.
 
         Raises:
-            SetupError: configuration, addresses, certificates or key are wrong.
+            SetupError: configuration, addresses, certificates or key are wrong; or servers must
+                attest, and this machine cannot, or its rules are not those of the policy.
             PeerError: another server does not connect.
         """
         federation = Federation.read(config)
@@ -135,6 +138,7 @@ class Server:
         parts = parts_of(federation, number)
         # Settings that are impossible are reported before connecting.
         rules = rounds(federation.settings, account, federation.clients)
+        attestation = attestation_of(federation, rules)
         for_servers, for_clients = listeners or (
             _core.Listener(own.listen),
             _core.Listener(own.listen_for_clients),
@@ -145,7 +149,9 @@ class Server:
         for late in LATE:
             import_module(late)
         prepare()
-        intake = _core.Intake(for_clients, federation.name, certificates, number, key, clients)
+        intake = _core.Intake(
+            for_clients, federation.name, certificates, number, key, clients, attestation
+        )
         core = _core.Session.connect_local(
             for_servers,
             number,
@@ -156,6 +162,7 @@ class Server:
             federation.timeout,
             threads,
             servers=True,
+            attestation=attestation,
         )
         with running(core, PATIENCE) as session:
             server = Server(federation, number, session, intake, latest, parts, account, rules)
@@ -180,6 +187,11 @@ class Server:
         """The clients that may still ask for the last round's result."""
         coordinator = self.federation.settings.coordinator
         return self._waiting if coordinator is None else [coordinator]
+
+    @property
+    def attestation(self) -> dict[str, Any] | None:
+        """What attestation among the servers has done so far: see ``Session.attestation``."""
+        return self._session.attestation
 
     @property
     def meter(self) -> Meter:

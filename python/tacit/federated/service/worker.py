@@ -52,7 +52,8 @@ def _outcome(
                 report = server.round(model)
                 cost = server.meter.total - before
                 model = report.model
-                told = ServerReport(report, cost, server.threat_model, server.meter.verification)
+                verification, attested = server.meter.verification, server.attestation
+                told = ServerReport(report, cost, server.threat_model, verification, attested)
                 sending.send(cloudpickle.dumps(told))
         return True, time.monotonic(), None
     except BaseException as error:

@@ -64,16 +64,26 @@ class Outcome:
     threat_model: str
     #: The entry on verification in a round, if the protocol verifies.
     verified: dict[str, Any]
+    #: What attestation did, if the servers attested: ``kind``; ``verified`` and
+    #: ``verified_by_clients`` (by server and by client, how often it accepted a server's evidence);
+    #: ``signatures`` of messages between the servers, and the most ``seconds`` of a server.
+    attestation: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, object]:
         """Returns all fields by name."""
         fields = asdict(self)
         verified = fields.pop("verified")
+        if self.attestation is None:
+            del fields["attestation"]
         return {**fields, **verified}
 
 
-def demonstrate(console: Console, federation: Federation) -> Outcome:
-    """Runs a federation of processes that learns in secret, then the same in the clear."""
+def demonstrate(
+    console: Console, federation: Federation, attestation: str | None = None
+) -> Outcome:
+    """Runs a federation of processes that learns in secret, then the same in the clear.
+
+    Servers attest by ``attestation``, if that is given: to each other, and to the clients."""
     check_plots()
     _check(federation)
     # Refuses more clients than examples.
@@ -95,7 +105,7 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
         def show(description: str, done: int) -> None:
             progress.update(task, advance=done, description=description)
 
-        rows, reports = learned(federation, clients, show)
+        rows, reports, by_clients = learned(federation, clients, show, attestation)
         task = progress.add_task("the same in the clear", total=federation.rounds)
         plain, _ = in_the_clear(
             federation, lambda row: show(f"the same in the clear: accuracy {row.accuracy:.1%}", 1)
@@ -120,7 +130,23 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
         table_plain=plain,
         threat_model=reports[0].threat_model,
         verified=verification_of([each.verification for each in reports], federation.rounds),
+        attestation=_attested([each.attestation for each in reports], by_clients),
     )
+
+
+def _attested(
+    by_server: list[dict[str, Any] | None], by_clients: list[int]
+) -> dict[str, Any] | None:
+    found = [each for each in by_server if each is not None]
+    if len(found) < len(by_server):
+        return None
+    return {
+        "kind": found[0]["kind"],
+        "verified": [each["verified"] for each in found],
+        "verified_by_clients": by_clients,
+        "signatures": sum(each["signatures"] for each in found),
+        "seconds": max(each["seconds"] for each in found),
+    }
 
 
 def _check(federation: Federation) -> None:
@@ -137,12 +163,19 @@ def _check(federation: Federation) -> None:
 
 
 def learned(
-    federation: Federation, clients: Clients, show: Show
-) -> tuple[list[Row], list[ServerReport]]:
-    """Runs all rounds in secret; returns their rows, and each server's last report."""
+    federation: Federation, clients: Clients, show: Show, attestation: str | None = None
+) -> tuple[list[Row], list[ServerReport], list[int]]:
+    """Runs all rounds in secret; returns their rows, each server's last report, and by client how
+    often it accepted a server's evidence."""
     count = _handing_in(federation)
     plan = Plan(
-        count, federation.settings, clients.start, federation.rounds, SECONDS, federation.delta
+        count,
+        federation.settings,
+        clients.start,
+        federation.rounds,
+        SECONDS,
+        federation.delta,
+        attestation,
     )
     rows: list[Row] = []
     with (
@@ -154,7 +187,7 @@ def learned(
             row, reports = _round(number, clients, crowd, servers)
             rows.append(row)
             show(f"learning in secret: accuracy {row.accuracy:.1%}", 1)
-    return rows, reports
+    return rows, reports, crowd.verified
 
 
 def _handing_in(federation: Federation) -> int:

@@ -42,6 +42,11 @@ class Crowd:
         self._patience = patience
         self._check = check
 
+    @property
+    def verified(self) -> list[int]:
+        """By client, how often it has accepted a server's evidence."""
+        return [client.verified for client in self._clients]
+
     def join(self) -> Task:
         """Waits for the next round; returns its task, which is the same for all."""
         return side_by_side(lambda client: client.join(self._patience), self._clients, self._check)[

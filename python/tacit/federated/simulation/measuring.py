@@ -22,6 +22,7 @@ import tacit
 from tacit import _core
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.rounds.settings import Settings
+from tacit.federated.service.attesting import add_trial
 from tacit.federated.service.client import Client
 from tacit.federated.service.config import SERVERS, text_of
 from tacit.federated.service.server import Server
@@ -54,6 +55,8 @@ class Federation:
     repetitions: int = 3
     #: The delay of every link, in seconds.
     delay: float = 0.0
+    #: The kind of evidence that servers show each other and their clients; ``None`` for none.
+    attestation: str | None = None
 
     @property
     def aggregator(self) -> str:
@@ -168,6 +171,8 @@ def _write(config: Path, case: Federation, addresses: list[tuple[str, str]]) -> 
         "measured", addresses, case.all_clients, settings, seconds=TIMEOUT, timeout=TIMEOUT
     )
     config.write_text(text)
+    if case.attestation is not None:
+        add_trial(config, case.attestation)
 
 
 def _server(

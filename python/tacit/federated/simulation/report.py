@@ -64,6 +64,13 @@ def sentences(outcome: Outcome) -> list[str]:
         f"MB a round."
     )
     found += [f"{line}." for line in verification_lines(outcome.verified)]
+    if (attested := outcome.attestation) is not None:
+        found.append(
+            f"Attestation ({attested['kind']}): each server accepted the evidence of "
+            f"{min(attested['verified'])} others, and each client that of all servers, at least "
+            f"{min(attested['verified_by_clients'])} times; {attested['signatures']} messages "
+            f"between servers were signed; {attested['seconds']:.2f} s."
+        )
     return [*found, f"Threat model: {outcome.threat_model}."]
 
 
