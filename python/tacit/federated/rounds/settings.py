@@ -9,6 +9,7 @@ from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Mechanism
 from tacit.federated.privacy.noise import DRAWN, OFF, POWERS, parts
 from tacit.federated.rounds import width
+from tacit.federated.rounds.selection import Selection
 from tacit.federated.validation import VECTOR_BITS
 from tacit.providers import DEFAULT, PROTOCOLS
 
@@ -74,6 +75,15 @@ class Settings:
     word_bits: int = width.WHOLE
     #: Whether the servers check that what they compute from validated vectors stays in range.
     checked: bool = False
+    #: Patterns of the names of the tensors that travel, see ``selection``; all if there are none.
+    include: tuple[str, ...] = ()
+    #: Patterns of the names of tensors that do not travel: each client keeps its own.
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def travelling(self) -> Selection:
+        """Which tensors of a model travel."""
+        return Selection(self.include, self.exclude)
 
     @property
     def arguments(self) -> dict[str, float]:
@@ -142,6 +152,7 @@ def check(settings: Settings, chosen: Aggregator) -> None:
         _check_root(settings, chosen, settings.root)
     if settings.coordinator is not None and settings.coordinator == settings.root:
         raise MisuseError("a root hands in a vector, which the coordinator does not")
+    settings.travelling.check()
     check_hides(settings)
     if settings.noise is not None:
         _check_private(settings, chosen)

@@ -28,7 +28,7 @@ from tacit.federated.rounds.client_update import Outgoing
 from tacit.federated.rounds.participation import is_drawn, zeroed
 from tacit.federated.rounds.round_state import RoundError
 from tacit.federated.rounds.settings import Settings
-from tacit.federated.rounds.states import State, change_of
+from tacit.federated.rounds.states import State, change_of, load
 from tacit.federated.rounds.steps import Round, Rounds
 from tacit.federated.service.config import Federation
 from tacit.federated.service.terms import Terms
@@ -50,7 +50,7 @@ class Task:
     """A round that a client may take part in."""
 
     round: int
-    #: The parameters to begin from, in a row. Zeros if a coordinator has the model: then a
+    #: The values that travel to begin from, in a row. Zeros if a coordinator has the model: then a
     #: submitted state is an update, and so is the result.
     model: torch.Tensor
     settings: Settings
@@ -70,6 +70,22 @@ class Task:
     def bound(self) -> str:
         """The servers' treatment of a longer update: "refuse" it, "clip" it, or "none"."""
         return self.settings.bound
+
+    def load_into(self, module: torch.nn.Module, values: torch.Tensor | None = None) -> None:
+        """Writes values into those tensors of a module that travel; the others stay as they are.
+
+        Args:
+            module: a module of the servers' model.
+            values: ``model``, or what :meth:`Client.result` returned, in a row; ``model`` if not
+                given.
+
+        Raises:
+            MisuseError: the module has other names or shapes than the servers' model, or a pattern
+                of ``include`` or ``exclude`` matches none of its tensors; the error names the
+                first.
+        """
+        values = self.model if values is None else values
+        load(values, module, self.layout, self.settings.travelling)
 
 
 @dataclass(frozen=True)
@@ -206,7 +222,9 @@ class Client:
 
         Args:
             state: the trained parameters. If servers know the names and shapes of the model, a
-                module or its state_dict() must have the same; a row has none.
+                module or its state_dict() must have the same; a row has none. With ``include`` or
+                ``exclude``, tensors that do not travel stay here; a row has only the values that
+                do.
             weight: the count of examples, if clients have different weights. More than the rounds'
                 greatest_weight counts as that; a warning and the receipt report it.
 
@@ -220,7 +238,8 @@ class Client:
                 names it and the limit. Or the norm is beyond what float64 holds.
             MisuseError: no round was joined; the state has another size than its model, or other
                 names, order or shapes than the servers know of it (the error names the first), or
-                holds something else than dense tensors of real numbers; the weight is not a
+                holds something else than dense tensors of real numbers; a pattern of ``include`` or
+                ``exclude`` matches none of its tensors; the weight is not a
                 positive number, or is above 1 while the rounds have no ``greatest_weight``; or this
                 client is the coordinator.
             RefusedError: a server refused it, as too late or against the round's rules.
@@ -235,7 +254,7 @@ class Client:
             raise MisuseError(
                 f"weight is of type {type(weight).__name__}; it is a number, such as a count"
             )
-        change = change_of(state, task.model, task.layout)
+        change = change_of(state, task.model, task.layout, task.settings.travelling)
         rules = self._rounds(_clients_half(task.settings), None, task.clients)
         sent = rules.sent(Outgoing(change, float(weight)))
         counts = min(float(weight), task.settings.greatest_weight or 1.0)

@@ -27,6 +27,8 @@
     minimum_clients = 2
     word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
     checked = false                            # true: servers check that values stay in range
+    include = ["*lora_*"]                      # names of the tensors that travel; all if not given
+    exclude = ["*running_*"]                   # names of tensors that each client keeps for itself
 
     [privacy]                                  # only with noise and divisor in [round]
     delta = 1e-5
@@ -105,6 +107,8 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "coordinator": int,
     "word_bits": int,
     "checked": bool,
+    "include": (list,),
+    "exclude": (list,),
 }
 _ROUND: Kinds = {
     "seconds": _NUMBER,
@@ -117,6 +121,7 @@ _NAMES = {
     _NUMBER: "a number",
     (int, str): "a whole number or a text",
     list: "tables",
+    (list,): "a list of texts",
     dict: "a table",
 }
 
@@ -346,7 +351,8 @@ class _Reading:
     def settings(self, rounds: dict[str, Any], clients: int) -> Settings:
         """Returns the settings of a round, after checking that they are possible and hide
         clients."""
-        settings = Settings(**rounds)
+        lists = {name: tuple(each) for name, each in rounds.items() if isinstance(each, list)}
+        settings = Settings(**{**rounds, **lists})
         try:
             chosen = described(settings.aggregator)
             check(settings, chosen)

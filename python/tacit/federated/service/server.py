@@ -237,7 +237,8 @@ class Server:
             model: the parameters that clients begin from, the same at all servers. If a coordinator
                 has them, only their number counts. For a module or a state_dict(), clients hear
                 names and shapes, and must submit the same. A row of as many values, as in a report,
-                keeps the names.
+                keeps the names. With ``include`` or ``exclude``, only what travels of a state
+                counts, and a row has only that.
             root: at the server that the setting ``root`` names, what it trained from that model on
                 trusted data. It is shared in the session, and validated as the clients' vectors
                 are.
@@ -355,10 +356,15 @@ class Server:
         return report
 
     def _in_a_row(self, model: State) -> torch.Tensor:
-        """Returns the model's values. Keeps their names for later rounds of a model of the same
-        size."""
-        layout = layout_of(model)
-        row = model.detach().reshape(-1) if isinstance(model, torch.Tensor) else in_a_row(model)
+        """Returns the model's values that travel. Keeps their names for later rounds of a model of
+        the same size."""
+        travelling = self.federation.settings.travelling
+        layout = layout_of(model, travelling)
+        row = (
+            model.detach().reshape(-1)
+            if isinstance(model, torch.Tensor)
+            else in_a_row(model, travelling)
+        )
         check_size(row.numel())
         if layout or row.numel() != self._values:
             self._layout, self._values = layout, row.numel()
@@ -379,7 +385,9 @@ class Server:
                 f"server {self.number} is not the root of this federation, which is "
                 f"{self.federation.settings.root!r}: leave root out"
             )
-        return self._rules.sent(Outgoing(change_of(root, model, self._layout), 1.0)).update()
+        travelling = self.federation.settings.travelling
+        change = change_of(root, model, self._layout, travelling)
+        return self._rules.sent(Outgoing(change, 1.0)).update()
 
     def _keep(
         self,

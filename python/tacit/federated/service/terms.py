@@ -3,6 +3,7 @@
 They contain the settings that the clients' halves of the steps need."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -52,7 +53,7 @@ class Terms:
         """
         try:
             entries = json.loads(told)
-            terms = Terms(**{**entries, "settings": Settings(**entries["settings"])})
+            terms = Terms(**{**entries, "settings": _settings(entries["settings"])})
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise _unreadable() from None
         if not all(_is(getattr(terms.settings, each.name), each.type) for each in fields(Settings)):
@@ -67,8 +68,16 @@ class Terms:
         return terms
 
 
+def _settings(entries: Mapping[str, Any]) -> Settings:
+    """Returns settings. JSON has lists where they have tuples."""
+    lists = {name: tuple(each) for name, each in entries.items() if isinstance(each, list)}
+    return Settings(**{**entries, **lists})
+
+
 def _is(given: object, kind: Any) -> bool:
     """Tells whether a value is of a field's type. An integer is valid as a float; a bool is not."""
+    if kind == tuple[str, ...]:
+        return isinstance(given, tuple) and all(isinstance(each, str) for each in given)
     if isinstance(given, bool):
         return kind is bool
     return isinstance(given, kind) or (isinstance(given, int) and isinstance(1.0, kind))
