@@ -236,6 +236,8 @@ def _line(report: "Report") -> str:
         result = f"nothing: {report.failure}"
     else:
         result = f"{counted(len(report.accepted), 'client')} in {report.seconds:.2f} s"
+    if report.step:
+        result += f"; {report.upload} bytes up a client, of values in steps of {report.step:.3g}"
     if report.epsilons is not None:
         to_server, to_others = report.epsilons.to_server, report.epsilons.to_others
         result += (

@@ -95,6 +95,8 @@ class Outgoing:
     #: The factor that shortened a norm above the bound to the bound; 1 if the norm was not above
     #: it.
     shortened: float = 1.0
+    #: The number of values that were cut off at the greatest one that can be sent.
+    cut: int = 0
 
     @staticmethod
     def of(update: Update) -> "Outgoing":

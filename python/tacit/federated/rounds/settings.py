@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from tacit.errors import MisuseError
-from tacit.federated.aggregators import AGGREGATORS, ARGUMENTS, Aggregator
+from tacit.federated.aggregators import AGGREGATORS, ARGUMENTS, Aggregator, described
 from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Mechanism
 from tacit.federated.privacy.noise import DRAWN, OFF, POWERS, parts
@@ -71,14 +71,34 @@ class Settings:
     #: The client that has the model and submits nothing, as Flower's server does. Servers have no
     #: model then: clients submit updates, and the result of a round is the combined update.
     coordinator: int | None = None
-    #: Bits in which numbers travel: 64, or 32 if only a sum is computed, see ``width``.
+    #: Bits in which numbers travel: 64; 32 if only a sum is computed; or 16 or 8, to which clients
+    #: round, see ``width``.
     word_bits: int = width.WHOLE
+    #: With 16 or 8 bits: the greatest magnitude that is sent of a value of an update; ``norm`` if
+    #: not given. Greater ones are cut off.
+    greatest_value: float | None = None
     #: Whether the servers check that what they compute from validated vectors stays in range.
     checked: bool = False
     #: Patterns of the names of the tensors that travel, see ``selection``; all if there are none.
     include: tuple[str, ...] = ()
     #: Patterns of the names of tensors that do not travel: each client keeps its own.
     exclude: tuple[str, ...] = ()
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether servers need only the sum of the vectors as they come."""
+        return self.bound == "none" and described(self.aggregator).is_sum
+
+    def grid(self, clients: int) -> width.Grid | None:
+        """Returns the steps to which clients round; ``None`` if they do not.
+
+        Args:
+            clients: the number of the federation's clients.
+        """
+        if self.word_bits not in width.NARROW:
+            return None
+        reach = (self.greatest_value or self.norm) / self.norm
+        return width.grid(self.word_bits, is_lifted=not self.is_sum, clients=clients, reach=reach)
 
     @property
     def travelling(self) -> Selection:
@@ -129,7 +149,8 @@ def check(settings: Settings, chosen: Aggregator) -> None:
         raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
     if settings.result_to not in RECIPIENTS:
         raise MisuseError(f"result_to = {settings.result_to!r}: known are {', '.join(RECIPIENTS)}")
-    _check_positive(settings, "norm", "greatest_weight")
+    _check_positive(settings, "norm", "greatest_weight", "greatest_value")
+    _check_width(settings)
     _check_arguments(settings, chosen)
     if settings.minimum_clients < 0:
         raise MisuseError(f"minimum_clients = {settings.minimum_clients}: it is a count of clients")
@@ -156,6 +177,20 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     check_hides(settings)
     if settings.noise is not None:
         _check_private(settings, chosen)
+
+
+def _check_width(settings: Settings) -> None:
+    is_narrow = settings.word_bits in width.NARROW
+    if settings.greatest_value is not None and not is_narrow:
+        raise MisuseError(
+            f"greatest_value = {settings.greatest_value:g} is for word_bits = 16 or 8, to whose "
+            "steps clients round: leave it out, or take one of these"
+        )
+    if is_narrow and isinstance(settings.root, str):
+        raise MisuseError(
+            f"word_bits = {settings.word_bits} with root = {settings.root!r}: a server's own vector "
+            "does not travel in so few bits: take word_bits = 64, or a client as root"
+        )
 
 
 def _check_arguments(settings: Settings, chosen: Aggregator) -> None:

@@ -31,6 +31,7 @@ from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.clipping import Clip
 from tacit.federated.rounds.round_state import Held, Outcome, RoundError, Step
+from tacit.federated.rounds.rounding import Rounding
 from tacit.federated.rounds.settings import ROOTS, Settings, check, mechanism_of
 from tacit.federated.rounds.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
@@ -250,6 +251,8 @@ class Round:
     word_bits: int = width.WHOLE
     #: Whether computed values are checked to stay in range.
     is_checked: bool = False
+    #: Whether servers convert numbers of a few bits to words before the steps.
+    is_lifted: bool = False
 
     @staticmethod
     def of(
@@ -260,7 +263,7 @@ class Round:
     ) -> "Round":
         """Returns the round that settings describe.
 
-        Its steps are select, clip, validate, combine, noise, account, reveal, in this order.
+        Its steps are select, clip, validate, combine, round, noise, account, reveal, in this order.
 
         Args:
             settings: the settings.
@@ -280,14 +283,21 @@ class Round:
         minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
         has_bound = settings.bound != "none"
         width.check(settings.word_bits, chosen, has_bound, clients)
-        limit = width.limit(settings.word_bits, clients)
+        grid = settings.grid(clients)
+        limit = width.limit(width.WHOLE if grid else settings.word_bits, clients)
+        weight_steps = None if grid is None else grid.weight_steps
         steps: list[Step] = [
             Select(minimum),
-            Clip(settings.norm, settings.greatest_weight, has_bound, limit),
+            Clip(settings.norm, settings.greatest_weight, has_bound, limit, weight_steps),
             Validate(settings.bound, minimum, chosen.is_sum),
             Combine(chosen, settings.root, minimum),
         ]
         unit = settings.norm
+        if grid is not None:
+            steps.append(Rounding(grid, has_bound, chosen.is_sum))
+            if not grid.is_lifted:
+                # A sum of steps over a sum of the weights' steps.
+                unit *= grid.weight_steps / grid.steps
         if settings.noise is not None:
             assert settings.sigma is not None
             assert settings.divisor is not None
@@ -295,14 +305,19 @@ class Round:
             steps += [Noise(settings.noise, settings.sigma), Spend(account)]
             unit /= settings.divisor
         steps.append(Reveal(settings.result_to))
-        return Round(steps, unit, settings.word_bits, settings.checked)
+        is_lifted = grid is not None and grid.is_lifted
+        return Round(steps, unit, settings.word_bits, settings.checked, is_lifted)
 
     def sent(self, outgoing: Outgoing) -> Outgoing:
         """Returns what a client sends of its change and its count of examples."""
         for step in self.steps:
             made = step.client(outgoing)
-            # A later step may return a new object, without the factor.
-            outgoing = replace(made, shortened=min(made.shortened, outgoing.shortened))
+            # A later step may return a new object, without these.
+            outgoing = replace(
+                made,
+                shortened=min(made.shortened, outgoing.shortened),
+                cut=max(made.cut, outgoing.cut),
+            )
         return outgoing
 
     def client(self, vector: torch.Tensor, weight: float = 1.0) -> Update:
@@ -316,7 +331,7 @@ class Round:
             MisuseError: the vectors have another scale than clients send, or are too many.
             RoundError: too few clients count, or the root does not.
         """
-        scale = width.scale(self.word_bits)
+        scale = width.scale(self.word_bits, is_lifted=self.is_lifted)
         if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
             raise MisuseError(f"clients' vectors and weights have {scale.bits} fraction bits")
         held = Held(tuple(submitted.clients), submitted.vectors, submitted.weights)

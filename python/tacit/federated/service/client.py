@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tacit import _core, fixed
 from tacit.errors import MisuseError, SubmissionWarning, peer_error, refused_error
 from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.messages import counted
 from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Outgoing
 from tacit.federated.rounds.participation import is_drawn, zeroed
@@ -32,7 +33,7 @@ from tacit.federated.rounds.states import State, change_of, load
 from tacit.federated.rounds.steps import Round, Rounds
 from tacit.federated.service.config import Federation
 from tacit.federated.service.terms import Terms
-from tacit.federated.validation import VECTOR_BITS
+from tacit.federated.validation import UNIT, VECTOR_BITS
 
 _log = logging.getLogger(__name__)
 
@@ -263,14 +264,15 @@ class Client:
         shortened = sent.shortened
         # After all steps, so that no step can undo it.
         sent = sent if self._is_drawn else zeroed(sent)
-        scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
+        bits, grid = task.settings.word_bits, task.settings.grid(task.clients)
+        steps, weight_steps = (UNIT, UNIT) if grid is None else (grid.steps, grid.weight_steps)
         digest = self._core.submit(
             core,
             sent.change.pieces,
             sent.change.from_there,
-            factor=sent.factor * 2.0**scale.bits,
-            limit=width.limit(bits, task.clients) * 2.0**scale.bits,
-            weight=int(fixed.encode(torch.tensor(sent.weight, dtype=torch.float64), scale)),
+            factor=sent.factor * steps,
+            limit=width.limit(bits, task.clients) * UNIT if grid is None else grid.limit + 1.0,
+            weight=round(sent.weight * weight_steps),
             bits=bits,
         )
         self.receipt = Receipt(task.round, digest.hex(), counts, shortened)
@@ -389,6 +391,11 @@ def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[
         found.append(capped(weight, counts))
     if sent.shortened < 1:
         found.append(shorter(sent.shortened, norm))
+    if sent.cut:
+        found.append(
+            f"{counted(sent.cut, 'value')} of the update were beyond the rounds' greatest_value, "
+            "and were cut off there: agree on a greater one if that is often so"
+        )
     least = 2.0 ** -(VECTOR_BITS + 1)
     if 0 <= sent.weight < least:
         found.append(
@@ -438,7 +445,7 @@ def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
             ones, of which one cheated.
         RoundError: the weights do not add up to more than 0.
     """
-    settings, size = task.settings, len(task.model)
+    settings, size, grid = task.settings, len(task.model), task.settings.grid(task.clients)
     parts = [_numbers(part, np.int64) for part in told]
     for server, part in enumerate(told):
         if len(part) % 8:
@@ -449,7 +456,11 @@ def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
     if found not in (size, size + 1) or any(len(part) % 8 for part in told):
         raise peer_error("the servers sent parts that do not make a model of this size")
     revealed = fixed.decode(
-        torch.from_numpy(words[:found]), width.scale(settings.word_bits), torch.float32
+        torch.from_numpy(words[:found]),
+        width.scale(settings.word_bits, is_lifted=grid is not None and grid.is_lifted),
+        torch.float32,
     )
     unit = settings.norm if settings.noise is None else settings.norm / (settings.divisor or 1.0)
+    if grid is not None and not grid.is_lifted:
+        unit *= grid.weight_steps / grid.steps
     return task.model + Round((), unit).opened(revealed, size).to(torch.float32)

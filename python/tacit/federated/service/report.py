@@ -29,6 +29,12 @@ class Report:
     seconds: float
     #: The ε spent so far, including this round; ``None`` if there is no noise and so no account.
     epsilons: Epsilons | None
+    #: The bytes of a client's vector as it travels.
+    upload: int = 0
+    #: The difference of neighbouring values that clients round to, after they multiplied them by
+    #: their weight's part of ``greatest_weight``. The rounding error of a value has a standard
+    #: deviation of at most half of it. 0 if values travel in 64 or 32 bits.
+    step: float = 0.0
 
     def in_a_line(self) -> str:
         """Returns what the log says of the round."""

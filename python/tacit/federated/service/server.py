@@ -33,7 +33,7 @@ from tacit.federated.rounds.settings import ROOTS
 from tacit.federated.rounds.states import State, change_of, in_a_row, layout_of
 from tacit.federated.rounds.steps import SERVERS_ROOT, Round, Rounds
 from tacit.federated.service.config import SERVERS, Federation
-from tacit.federated.service.exchange import content_of, is_sum, part_of, taken
+from tacit.federated.service.exchange import content_of, part_of, taken
 from tacit.federated.service.explanations import (
     DISAGREEMENT,
     STARTED_AGAIN,
@@ -269,6 +269,7 @@ class Server:
         terms = Terms(
             self.federation.settings, model.numel(), self.federation.clients, base, layout
         )
+        terms.check_words()
         # A model that servers are not to know is not sent: clients have it.
         content = content_of(model[:0] if base or is_of_updates else model)
         told = terms.to_bytes()
@@ -290,9 +291,8 @@ class Server:
         self._intake.begin(
             self._session.core,
             number,
-            terms.numbers,
-            terms.settings.word_bits,
-            is_sum(terms.settings),
+            *terms.taken_as,
+            terms.settings.is_sum,
             told,
             content,
             self.federation.seconds,
@@ -349,6 +349,8 @@ class Server:
             refused=refused,
             failure=failure,
             seconds=time.perf_counter() - started,
+            upload=8 * terms.words,
+            step=terms.step,
             epsilons=None if self._account is None else self._account.spent,
         )
         level = logging.INFO if report.failure is None else logging.WARNING

@@ -38,6 +38,33 @@ class Terms:
         """The number of words of 64 bits in which these travel."""
         return width.words(self.settings.word_bits, self.numbers)
 
+    @property
+    def taken_as(self) -> tuple[int, int]:
+        """How many numbers the intake takes of a client, and their bits. Vectors that are not only
+        added up are taken as words."""
+        if self.settings.is_sum:
+            return self.numbers, self.settings.word_bits
+        return self.words, width.WHOLE
+
+    @property
+    def step(self) -> float:
+        """The difference of neighbouring values that clients round to; 0 if they do not."""
+        grid = self.settings.grid(self.clients)
+        return 0.0 if grid is None else self.settings.norm / grid.steps
+
+    def check_words(self) -> None:
+        """Checks that a model is large enough for servers that convert numbers to words.
+
+        Raises:
+            MisuseError: all its numbers fit one word.
+        """
+        grid = self.settings.grid(self.clients)
+        if grid is not None and grid.is_lifted and self.words < 2:
+            raise MisuseError(
+                f"word_bits = {self.settings.word_bits} for a model of {self.parameters} values, "
+                "which are less than two words of 64 bits: take word_bits = 64"
+            )
+
     def to_bytes(self) -> bytes:
         """Encodes the terms, byte for byte the same at every server."""
         return json.dumps(
