@@ -52,6 +52,9 @@ class Settings:
     #: The least number of clients; a round of fewer has no result. A result hides a client only
     #: among those that count.
     minimum_clients: int = 2
+    #: How many clients end a round before its deadline once they have submitted: a count, or a
+    #: share of the clients from above 0 to 1.0. All if not given.
+    enough: int | float | None = None
     #: Whether, without noise, a round may reveal the update of a single client.
     reveals_single: bool = False
     #: The owner of the root of FLTrust: a client's number, or a server as in ``ROOTS``.
@@ -88,6 +91,12 @@ class Settings:
     def is_sum(self) -> bool:
         """Whether servers need only the sum of the vectors as they come."""
         return self.bound == "none" and described(self.aggregator).is_sum
+
+    def enough_of(self, clients: int) -> int:
+        """Returns how many of the clients that may submit end a round before its deadline."""
+        if self.enough is None:
+            return clients
+        return self.enough if isinstance(self.enough, int) else math.ceil(self.enough * clients)
 
     def grid(self, clients: int) -> width.Grid | None:
         """Returns the steps to which clients round; ``None`` if they do not.
@@ -151,6 +160,7 @@ def check(settings: Settings, chosen: Aggregator) -> None:
         raise MisuseError(f"result_to = {settings.result_to!r}: known are {', '.join(RECIPIENTS)}")
     _check_positive(settings, "norm", "greatest_weight", "greatest_value")
     _check_width(settings)
+    _check_enough(settings)
     _check_arguments(settings, chosen)
     if settings.minimum_clients < 0:
         raise MisuseError(f"minimum_clients = {settings.minimum_clients}: it is a count of clients")
@@ -177,6 +187,23 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     check_hides(settings)
     if settings.noise is not None:
         _check_private(settings, chosen)
+
+
+def _check_enough(settings: Settings) -> None:
+    enough = settings.enough
+    if enough is None:
+        return
+    if not (enough >= 1 if isinstance(enough, int) else 0 < enough <= 1):
+        raise MisuseError(
+            f"enough = {enough}: it is a count of clients, such as 12, or a share of them, such as "
+            "0.75"
+        )
+    if isinstance(settings.root, int):
+        raise MisuseError(
+            f"enough = {enough} with client {settings.root} as root: a round could end before the "
+            "root's vector is there, and has no result then: leave enough out, or take a server as "
+            "root"
+        )
 
 
 def _check_width(settings: Settings) -> None:
@@ -306,8 +333,8 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
     """Checks that rounds are possible in a federation of the given number of clients.
 
     Raises:
-        MisuseError: the coordinator or the root is not a client's number, or there are too few or
-            too many clients.
+        MisuseError: the coordinator or the root is not a client's number, there are too few or too
+            many clients, or ``enough`` are more than there are, or too few for a round.
     """
     for name in ("coordinator", "root"):
         number = getattr(settings, name)
@@ -318,7 +345,12 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
     chosen.check_count(counting)
     check_chosen(settings, counting)
     width.check(settings.word_bits, chosen, settings.bound != "none", clients)
-    least = max(1, settings.minimum_clients)
+    least, enough = max(1, settings.minimum_clients), settings.enough_of(counting)
+    if settings.enough is not None and not least <= enough <= counting:
+        raise MisuseError(
+            f"enough = {settings.enough}, which is {counted(enough, 'client')} of {counting}: it is "
+            f"from {least}, which a round needs, to {counting}"
+        )
     if least > counting:
         others = [
             name for name in ("coordinator", "root") if isinstance(getattr(settings, name), int)

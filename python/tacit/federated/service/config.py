@@ -25,7 +25,10 @@
     bound = "refuse"                           # for updates longer than the norm; "clip" clips them
     norm = 3.0
     minimum_clients = 2
-    word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
+    enough = 0.75                              # a count or a share of clients that end a round
+    word_bits = 64                             # 32 halves the upload of a mean with bound = "none";
+                                               # to 16 or 8 clients round
+    greatest_value = 3.0                       # with 16 or 8: what an element is cut off at
     checked = false                            # true: servers check that values stay in range
     include = ["*lora_*"]                      # names of the tensors that travel; all if not given
     exclude = ["*running_*"]                   # names of tensors that each client keeps for itself

@@ -70,7 +70,8 @@ def lifted(
 ) -> Submitted:
     """Returns clients' numbers of 16 or 8 bits as words of 22 fraction bits: see ``width``.
 
-    About ten rounds, and for each number about 1,090 bits with 16 bits, and 540 with 8.
+    About ten rounds, in which each server sends about 1,090 bits for each number with 16 bits, and
+    540 with 8.
     """
     count, bits = len(clients), terms.settings.word_bits
     rows, _ = shares.empty_words(session, (count, terms.words - 1))

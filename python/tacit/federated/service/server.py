@@ -536,8 +536,10 @@ class Server:
         """Waits until every server is done waiting for clients, and returns whether the coordinator
         ended the round at one of them.
 
-        A server is done if it holds all clients' submissions completely, its deadline is over, or
-        the coordinator has told it that no other client will submit. The servers tell each other.
+        A server is done if it holds the submissions of all clients, or of ``enough``, completely,
+        its deadline is over, or the coordinator has told it that no other client will submit. The
+        servers tell each other. The first and the third server have whatever the second one holds
+        completely, so as many count.
 
         A coordinator that tells servers different things changes when the round ends, and nothing
         else: the servers compare afterwards which clients count.
@@ -552,9 +554,8 @@ class Server:
             # deadline, however late it is now. So only an exchange that begins past the time limit
             # counts: they answer it after their deadline.
             was_past, is_past = is_past, time.monotonic() > until
-            ready = self._intake.wait(
-                self.federation.submitting, min(TOGETHER, self.federation.timeout / 4)
-            )
+            enough = self.federation.settings.enough_of(self.federation.submitting)
+            ready = self._intake.wait(enough, min(TOGETHER, self.federation.timeout / 4))
             own = WAITING if not ready else CLOSED if self._intake.is_closed() else READY
             told = self._session.told_by_all(own)
             late = [server for server, each in enumerate(told) if each not in (READY, CLOSED)]
