@@ -258,7 +258,8 @@ def test_a_node_whose_vector_was_refused_hears_of_it_with_the_next_message(
 def test_arrays_that_do_not_travel_stay_at_each_node(tmp_path: Path) -> None:
     """They replace those of Flower's server before the app sees a message, and are in no message.
     What travels is learned as it is without them."""
-    config = written(tmp_path, NODES + 1, rules=f'{RULES}exclude = ["*.bias"]')
+    rules = f'{RULES}exclude = ["*.bias"]\nmetrics = ["loss"]'
+    config = written(tmp_path, NODES + 1, rules=rules)
     size = flowers.START["layer.weight"].size
     servers = Servers(config, lambda server: [server.round(torch.zeros(size)) for _ in range(2)])
     seen: dict[int, list[Any]] = {client: [] for client in range(NODES)}
@@ -279,6 +280,16 @@ def test_arrays_that_do_not_travel_stay_at_each_node(tmp_path: Path) -> None:
     messages = flowers.simulated(flowers.client_app(mods), learn)
     for reports in servers.ended():
         assert all(report.accepted == list(range(NODES)) for report in reports)
+        # Servers learn a mean of what the apps report, and Flower's server learns nothing of it.
+        losses = [1 / (1 + client) for client in range(NODES)]
+        mean = np.average(losses, weights=flowers.COUNTS)
+        assert all(report.metrics["loss"] == pytest.approx(mean, abs=1e-5) for report in reports)
+    assert not any(
+        dict(record)
+        for message in messages
+        if message.has_content() and message.metadata.reply_to_message_id
+        for record in message.content.metric_records.values()
+    )
     weight, bias = flowers.START["layer.weight"], flowers.START["layer.bias"]
     for number in range(2):
         steps = [flowers.trained(client, number + 1, weight) for client in range(NODES)]

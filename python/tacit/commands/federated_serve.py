@@ -236,6 +236,7 @@ def _line(report: "Report") -> str:
         result = f"nothing: {report.failure}"
     else:
         result = f"{counted(len(report.accepted), 'client')} in {report.seconds:.2f} s"
+    result += "".join(f"; mean {name} {value:.4g}" for name, value in report.metrics.items())
     if report.step:
         result += f"; {report.upload} bytes up a client, of values in steps of {report.step:.3g}"
     if report.epsilons is not None:

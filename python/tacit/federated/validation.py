@@ -186,6 +186,25 @@ def clipped(
     return is_good, factors, weights
 
 
+def metrics_fit(metrics: SecretTensor, weights: SecretTensor) -> torch.Tensor:
+    """Checks which clients' metrics are from -1 to 1 before they are multiplied by the weight.
+
+    Args:
+        metrics: [clients, metrics], multiplied by the weights.
+        weights: [clients], from 0 to 1.
+
+    Returns:
+        One plain bit for each client, [clients].
+
+    Reveals this bit of each client. About 15 rounds.
+    """
+    # One word more, for rounding. Of any word at least one of both differences is negative beyond
+    # the interval, even if the other one wraps around.
+    words, own = _as_integers(weights).unsqueeze(1) + 1, _as_integers(metrics)
+    with comparison_width(64):
+        return _are_met(torch.cat([words - own, words + own], 1) < 0).reveal()
+
+
 def slack(parameters: int) -> int:
     """Returns by how many words a vector may be longer than its weight allows.
 

@@ -114,11 +114,12 @@ def _trained(
     shapes = [{name: each.shape for name, each in tensors.items()} for tensors in (before, after)]
     if shapes[0] != shapes[1]:
         raise MisuseError("the reply's arrays have other names or shapes than those of the message")
-    weight = _weight(content, weighted_by)
+    weight = _number(content, weighted_by, "the count of examples; weighted_by names another")
     learned = {name: after[name].double() - before[name].double() for name in before}
     # Of what does not travel, the client looks at the names only.
     stays = {name: torch.empty(0) for name in made if not travelling.takes(name)}
-    receipt = client.submit({**learned, **stays}, weight)
+    metrics = {name: _number(content, name) for name in rules.settings.metrics}
+    receipt = client.submit({**learned, **stays}, weight, metrics)
     _keep_own(made, sent, travelling, ctxt)
     if receipt.weight < weight:
         _log.warning("%s: %s", weighted_by, capped(weight, receipt.weight))
@@ -205,13 +206,13 @@ def _content(reply: Message) -> RecordDict:
     return reply.content
 
 
-def _weight(content: RecordDict, name: str) -> float:
+def _number(
+    content: RecordDict, name: str, what: str = "which the federation's file names"
+) -> float:
     for record in content.metric_records.values():
         if name in record:
             return as_number(name, record[name])
-    raise MisuseError(
-        f"the reply has no metric {name!r}, the count of examples; weighted_by names another"
-    )
+    raise MisuseError(f"the reply has no metric {name!r}, {what}")
 
 
 def _reply(content: RecordDict, receipt: Receipt | None, metrics: frozenset[str]) -> RecordDict:

@@ -22,6 +22,9 @@ ROOTS = ("server-0", "server-1", "server-2")
 #: The most steps of the geometric median's iteration.
 MOST_STEPS = 1000
 
+#: The most metrics of a round.
+MOST_METRICS = 64
+
 #: Who may learn a round's result.
 RECIPIENTS = ("all", "clients")
 
@@ -82,6 +85,11 @@ class Settings:
     greatest_value: float | None = None
     #: Whether the servers check that what they compute from validated vectors stays in range.
     checked: bool = False
+    #: Names of the numbers that each client reports with its submission, such as its accuracy.
+    #: Servers learn their means, weighted as updates are.
+    metrics: tuple[str, ...] = ()
+    #: The greatest magnitude of such a number.
+    greatest_metric: float = 1.0
     #: Patterns of the names of the tensors that travel, see ``selection``; all if there are none.
     include: tuple[str, ...] = ()
     #: Patterns of the names of tensors that do not travel: each client keeps its own.
@@ -161,6 +169,7 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     _check_positive(settings, "norm", "greatest_weight", "greatest_value")
     _check_width(settings)
     _check_enough(settings)
+    _check_metrics(settings)
     _check_arguments(settings, chosen)
     if settings.minimum_clients < 0:
         raise MisuseError(f"minimum_clients = {settings.minimum_clients}: it is a count of clients")
@@ -203,6 +212,28 @@ def _check_enough(settings: Settings) -> None:
             f"enough = {enough} with client {settings.root} as root: a round could end before the "
             "root's vector is there, and has no result then: leave enough out, or take a server as "
             "root"
+        )
+
+
+def _check_metrics(settings: Settings) -> None:
+    names = settings.metrics
+    _check_positive(settings, "greatest_metric")
+    if not all(isinstance(name, str) and name.isidentifier() for name in names):
+        raise MisuseError(
+            "metrics has a name that is not made of letters, digits and underscores: give names "
+            "such as accuracy"
+        )
+    if len(names) > MOST_METRICS or len(set(names)) < len(names):
+        raise MisuseError(f"metrics has {len(names)} names: give at most {MOST_METRICS}, each once")
+    if names and settings.noise is not None:
+        raise MisuseError(
+            "metrics with noise: means of metrics are revealed without noise, so no ε covers them: "
+            "leave metrics out, or noise"
+        )
+    if names and settings.word_bits in width.NARROW:
+        raise MisuseError(
+            f"metrics with word_bits = {settings.word_bits}: metrics travel as numbers of 64 or 32 "
+            "bits: take one of these, or leave metrics out"
         )
 
 

@@ -30,6 +30,7 @@ from tacit.federated.privacy.noise import DRAWN
 from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.clipping import Clip
+from tacit.federated.rounds.metrics import Measure
 from tacit.federated.rounds.round_state import Held, Outcome, RoundError, Step
 from tacit.federated.rounds.rounding import Rounding
 from tacit.federated.rounds.settings import ROOTS, Settings, check, mechanism_of
@@ -263,7 +264,8 @@ class Round:
     ) -> "Round":
         """Returns the round that settings describe.
 
-        Its steps are select, clip, validate, combine, round, noise, account, reveal, in this order.
+        Its steps are select, clip, validate, measure, combine, round, noise, account, reveal, in
+        this order.
 
         Args:
             settings: the settings.
@@ -290,6 +292,7 @@ class Round:
             Select(minimum),
             Clip(settings.norm, settings.greatest_weight, has_bound, limit, weight_steps),
             Validate(settings.bound, minimum, chosen.is_sum),
+            *_measure(settings, minimum),
             Combine(chosen, settings.root, minimum),
         ]
         unit = settings.norm
@@ -334,7 +337,12 @@ class Round:
         scale = width.scale(self.word_bits, is_lifted=self.is_lifted)
         if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
             raise MisuseError(f"clients' vectors and weights have {scale.bits} fraction bits")
-        held = Held(tuple(submitted.clients), submitted.vectors, submitted.weights)
+        held = Held(
+            tuple(submitted.clients),
+            submitted.vectors,
+            submitted.weights,
+            metrics=submitted.metrics,
+        )
         mode = checked() if self.is_checked else nullcontext()
         with session().using(scale=fixed.Scale(VECTOR_BITS)), mode:
             for step in self.steps:
@@ -354,10 +362,9 @@ class Round:
         combined = held.combined
         assert isinstance(combined, torch.Tensor)
         if isinstance(combined, SecretTensor):
-            return Outcome(None, combined, held.clients, held.refused)
-        return Outcome(
-            self.opened(combined, parameters, held.refused), None, held.clients, held.refused
-        )
+            return Outcome(None, combined, held.clients, held.refused, held.means)
+        vector = self.opened(combined, parameters, held.refused)
+        return Outcome(vector, None, held.clients, held.refused, held.means)
 
     def opened(
         self, revealed: torch.Tensor, parameters: int, refused: Mapping[int, str] | None = None
@@ -377,6 +384,13 @@ class Round:
                 )
             return Quotient(revealed[:-1], revealed[-1]).divided().mul_(self.unit)
         return revealed * self.unit
+
+
+def _measure(settings: Settings, minimum: int) -> list[Step]:
+    """Returns the step that reveals means of metrics, if clients report any."""
+    if not settings.metrics:
+        return []
+    return [Measure(settings.greatest_metric, settings.bound != "none", minimum)]
 
 
 def _check_account(settings: Settings, account: Account | None, servers: int) -> None:

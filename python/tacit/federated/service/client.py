@@ -10,7 +10,7 @@ It needs no session and none of the servers' programs: only one outgoing connect
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -26,6 +26,7 @@ from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.messages import counted
 from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Outgoing
+from tacit.federated.rounds.metrics import with_metrics
 from tacit.federated.rounds.participation import is_drawn, zeroed
 from tacit.federated.rounds.round_state import RoundError
 from tacit.federated.rounds.settings import Settings
@@ -217,7 +218,9 @@ class Client:
             )
         return self._model
 
-    def submit(self, state: State, weight: float = 1.0) -> Receipt:
+    def submit(
+        self, state: State, weight: float = 1.0, metrics: Mapping[str, float] | None = None
+    ) -> Receipt:
         """Submits what was trained: its difference from the task's model, secret-shared with the
         servers.
 
@@ -228,6 +231,9 @@ class Client:
                 do.
             weight: the count of examples, if clients have different weights. More than the rounds'
                 greatest_weight counts as that; a warning and the receipt report it.
+            metrics: what the rounds' ``metrics`` name, such as the accuracy of the task's model on
+                this client's own examples. Servers learn means over the clients, weighted as
+                updates are. Values beyond ``greatest_metric`` are cut off, with a warning.
 
         Returns:
             A receipt. If an update is longer than the bound, a warning and the receipt report this
@@ -241,8 +247,8 @@ class Client:
                 names, order or shapes than the servers know of it (the error names the first), or
                 holds something else than dense tensors of real numbers; a pattern of ``include`` or
                 ``exclude`` matches none of its tensors; the weight is not a
-                positive number, or is above 1 while the rounds have no ``greatest_weight``; or this
-                client is the coordinator.
+                positive number, or is above 1 while the rounds have no ``greatest_weight``; metrics
+                have other names than the rounds'; or this client is the coordinator.
             RefusedError: a server refused it, as too late or against the round's rules.
             PeerError: a server cannot be reached; the submission does not count then.
         """
@@ -262,6 +268,11 @@ class Client:
         for remark in _remarks(sent, float(weight), counts, task.norm):
             warnings.warn(remark, SubmissionWarning, stacklevel=2)
         shortened = sent.shortened
+        names, greatest = task.settings.metrics, task.settings.greatest_metric
+        sent, cut = with_metrics(sent, metrics, names, greatest)
+        for name in cut:
+            remark = f"the metric {name} is beyond the rounds' greatest_metric of {greatest:g}"
+            warnings.warn(f"{remark}, and counts as that", SubmissionWarning, stacklevel=2)
         # After all steps, so that no step can undo it.
         sent = sent if self._is_drawn else zeroed(sent)
         bits, grid = task.settings.word_bits, task.settings.grid(task.clients)

@@ -30,6 +30,8 @@
                                                # to 16 or 8 clients round
     greatest_value = 3.0                       # with 16 or 8: what an element is cut off at
     checked = false                            # true: servers check that values stay in range
+    metrics = ["accuracy"]                     # what each client reports; servers learn the means
+    greatest_metric = 1.0                      # the greatest magnitude of these
     include = ["*lora_*"]                      # names of the tensors that travel; all if not given
     exclude = ["*running_*"]                   # names of tensors that each client keeps for itself
 
@@ -110,6 +112,7 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "coordinator": int,
     "word_bits": int,
     "checked": bool,
+    "metrics": (list,),
     "include": (list,),
     "exclude": (list,),
 }

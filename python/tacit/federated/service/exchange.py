@@ -31,34 +31,39 @@ def taken(
     the rows is needed, it replaces them; that takes less memory, and less communication under a
     protocol whose servers may pass on sums.
     """
-    vectors: shares.Parts
+    reported: shares.Parts
     weights: shares.Parts
-    grid = terms.settings.grid(terms.clients)
+    grid, values, metrics = terms.settings.grid(terms.clients), terms.parameters, None
     if terms.settings.is_sum:
         rows = memory.take(session, (1, terms.numbers))
         submissions.sum(
             session.core, terms.settings.word_bits, [buffers.array(row) for row in rows]
         )
-        vectors, weights = tuple(row[:, :-1] for row in rows), tuple(row[:, -1] for row in rows)
+        reported = tuple(row[:, :-1] for row in rows)
+        weights = tuple(row[:, -1] for row in rows)
     elif grid is not None:
         return lifted(session, submissions, clients, terms, grid)
     else:
         has_root = isinstance(terms.settings.root, str)
         count = len(clients) + has_root
-        vectors = memory.take(session, (count, terms.parameters))
+        reported = memory.take(session, (count, terms.numbers - 1))
         weights, _ = shares.empty_words(session, (count,))
         handed_in = [
-            [buffers.array(part[: len(clients)]) for part in each] for each in (vectors, weights)
+            [buffers.array(part[: len(clients)]) for part in each] for each in (reported, weights)
         ]
         submissions.vectors(session.core, *handed_in)
         if has_root:
-            _share_root(session, ROOTS.index(terms.settings.root), root, vectors, weights)
+            _share_root(session, ROOTS.index(terms.settings.root), root, reported, weights)
             clients = [*clients, SERVERS_ROOT]
     scale = width.scale(terms.settings.word_bits)
-    return Submitted(
-        clients,
-        *(SecretTensor(each, scale, session, torch.float32) for each in (vectors, weights)),
-    )
+    vectors = reported
+    if terms.settings.metrics:
+        vectors = tuple(part[:, :values].contiguous() for part in reported)
+        metrics = SecretTensor(
+            tuple(part[:, values:].contiguous() for part in reported), scale, session, torch.float32
+        )
+    both = (SecretTensor(each, scale, session, torch.float32) for each in (vectors, weights))
+    return Submitted(clients, *both)._replace(metrics=metrics)
 
 
 def lifted(
@@ -108,7 +113,9 @@ def _share_root(
     """Shares the trusted server's vector and weight into the last rows. One round."""
     words = None
     if root is not None:
-        both = torch.cat([root.vector, torch.tensor([root.weight], dtype=torch.float64)])
+        metrics = torch.zeros(vectors[0].shape[1] - len(root.vector), dtype=torch.float64)
+        weight = torch.tensor([root.weight], dtype=torch.float64)
+        both = torch.cat([root.vector, metrics, weight])
         words = fixed.encode(both, fixed.Scale(VECTOR_BITS))
     shared = shares.share(session, words, owner, (vectors[0].shape[1] + 1,))
     for part, rows, counts in zip(shared, vectors, weights, strict=True):

@@ -1,6 +1,7 @@
 """What a server reports of a round."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 
@@ -35,6 +36,8 @@ class Report:
     #: their weight's part of ``greatest_weight``. The rounding error of a value has a standard
     #: deviation of at most half of it. 0 if values travel in 64 or 32 bits.
     step: float = 0.0
+    #: The means of what clients report, weighted as their updates are, by name.
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def in_a_line(self) -> str:
         """Returns what the log says of the round."""

@@ -351,6 +351,9 @@ class Server:
             seconds=time.perf_counter() - started,
             upload=8 * terms.words,
             step=terms.step,
+            metrics=dict(
+                zip(terms.settings.metrics, outcome.means if outcome else (), strict=False)
+            ),
             epsilons=None if self._account is None else self._account.spent,
         )
         level = logging.INFO if report.failure is None else logging.WARNING

@@ -30,8 +30,8 @@ class Terms:
 
     @property
     def numbers(self) -> int:
-        """The number of values that a client sends: its vector and its weight."""
-        return self.parameters + 1
+        """The number of values that a client sends: its vector, its metrics and its weight."""
+        return self.parameters + len(self.settings.metrics) + 1
 
     @property
     def words(self) -> int:
