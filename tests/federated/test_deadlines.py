@@ -80,7 +80,7 @@ def test_machines_that_slept_are_nobodys_fault(
     clock = SimpleNamespace(
         monotonic=lambda: time.monotonic() + slept["seconds"], perf_counter=time.perf_counter
     )
-    monkeypatch.setattr(tacit.federated.service.server, "time", clock)
+    monkeypatch.setattr(tacit.federated.service.waiting, "time", clock)
 
     def work(server: tacit.federated.service.server.Server) -> Report:
         server._intake = cast(

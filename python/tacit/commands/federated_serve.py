@@ -237,6 +237,8 @@ def _line(report: "Report") -> str:
     else:
         result = f"{counted(len(report.accepted), 'client')} in {report.seconds:.2f} s"
     result += "".join(f"; mean {name} {value:.4g}" for name, value in report.metrics.items())
+    if report.fraction is not None:
+        result += f"; {report.fraction:.3g} of the clients below the bound of {report.norm:.4g}"
     if report.step:
         result += f"; {report.upload} bytes up a client, of values in steps of {report.step:.3g}"
     if report.epsilons is not None:

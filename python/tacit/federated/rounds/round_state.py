@@ -43,6 +43,8 @@ class Held:
     metrics: torch.Tensor | None = None
     #: The means of that, once they are revealed.
     means: tuple[float, ...] = ()
+    #: The fraction of the clients whose vectors are shorter than the bound, if it is counted.
+    fraction: float | None = None
     #: Clients that do not count, with the reasons.
     refused: dict[int, str] = field(default_factory=dict)
     #: The result of combining the vectors.
@@ -100,6 +102,8 @@ class Outcome(NamedTuple):
     refused: dict[int, str]
     #: The means of the metrics that clients report.
     means: tuple[float, ...] = ()
+    #: The fraction of the clients whose vectors are shorter than the bound, if it is counted.
+    fraction: float | None = None
 
 
 class Step:

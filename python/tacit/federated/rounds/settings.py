@@ -9,6 +9,7 @@ from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Mechanism
 from tacit.federated.privacy.noise import DRAWN, OFF, POWERS, parts
 from tacit.federated.rounds import width
+from tacit.federated.rounds.adaptive import with_count
 from tacit.federated.rounds.selection import Selection
 from tacit.federated.validation import VECTOR_BITS
 from tacit.providers import DEFAULT, PROTOCOLS
@@ -47,6 +48,13 @@ class Settings:
     steps: int | None = None
     #: The bound: the norm that a client's update may have.
     norm: float = 1.0
+    #: Adaptive clipping: the fraction of the clients whose updates the bound is to leave as they
+    #: are, see ``adaptive``. Then ``norm`` is the bound of the first round.
+    quantile: float | None = None
+    #: How fast the bound follows that.
+    quantile_rate: float = 0.2
+    #: With noise: the standard deviation, in clients, of that on the count of such clients.
+    quantile_sigma: float | None = None
     #: What the servers do about longer ones: "none", "refuse" or "clip".
     bound: str = "refuse"
     #: The count of examples above which a client's weight no longer grows. Without it weights are
@@ -137,8 +145,10 @@ def mechanism_of(settings: Settings, delta: float, servers: int = len(ROOTS)) ->
     """
     assert settings.noise is not None
     assert settings.sigma is not None
-    lacked = parts(settings.noise, servers)
-    return Mechanism.of(settings.sigma, lacked, settings.sampling, delta, OFF[settings.noise])
+    lacked, sigma, off = parts(settings.noise, servers), settings.sigma, OFF[settings.noise]
+    if settings.quantile_sigma is not None:
+        sigma, off = with_count(sigma, settings.quantile_sigma), 2 * off
+    return Mechanism.of(sigma, lacked, settings.sampling, delta, off)
 
 
 def check_protocol(name: str) -> None:
@@ -170,6 +180,7 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     _check_width(settings)
     _check_enough(settings)
     _check_metrics(settings)
+    _check_quantile(settings)
     _check_arguments(settings, chosen)
     if settings.minimum_clients < 0:
         raise MisuseError(f"minimum_clients = {settings.minimum_clients}: it is a count of clients")
@@ -234,6 +245,41 @@ def _check_metrics(settings: Settings) -> None:
         raise MisuseError(
             f"metrics with word_bits = {settings.word_bits}: metrics travel as numbers of 64 or 32 "
             "bits: take one of these, or leave metrics out"
+        )
+
+
+def _check_quantile(settings: Settings) -> None:
+    _check_positive(settings, "quantile_rate", "quantile_sigma")
+    if settings.quantile is None:
+        if settings.quantile_sigma is not None:
+            raise MisuseError(
+                "quantile_sigma is of noise on a count for a quantile: give quantile, or leave it "
+                "out"
+            )
+        return
+    if not 0 < settings.quantile < 1 or settings.quantile_rate > 1:
+        raise MisuseError(
+            f"quantile = {settings.quantile:g} at quantile_rate = {settings.quantile_rate:g}: the "
+            "one is between 0 and 1, the other at most 1"
+        )
+    if settings.bound == "none":
+        raise MisuseError(
+            'a quantile is of norms that servers validate: take bound = "refuse" or "clip"'
+        )
+    if settings.word_bits in width.NARROW:
+        raise MisuseError(
+            f"a quantile with word_bits = {settings.word_bits}: rounding changes norms by too much "
+            "to tell which are shorter than the bound: take word_bits = 64, or leave quantile out"
+        )
+    if isinstance(settings.root, str):
+        raise MisuseError(
+            f"a quantile with root = {settings.root!r}: a server's own vector has the first bound: "
+            "take a client as root, or leave quantile out"
+        )
+    if (settings.noise is None) != (settings.quantile_sigma is None):
+        raise MisuseError(
+            "with a quantile, noise needs quantile_sigma, which hides a client in the count, and "
+            "quantile_sigma needs noise: give both or none"
         )
 
 

@@ -28,6 +28,7 @@ from tacit.federated.aggregators import Aggregator, Quotient, aggregator
 from tacit.federated.privacy.account import Account
 from tacit.federated.privacy.noise import DRAWN
 from tacit.federated.rounds import width
+from tacit.federated.rounds.adaptive import Count
 from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.clipping import Clip
 from tacit.federated.rounds.metrics import Measure
@@ -265,7 +266,7 @@ class Round:
         """Returns the round that settings describe.
 
         Its steps are select, clip, validate, measure, combine, round, noise, account, reveal, in
-        this order.
+        this order. If the bound follows a quantile: account and count before combine.
 
         Args:
             settings: the settings.
@@ -293,6 +294,7 @@ class Round:
             Clip(settings.norm, settings.greatest_weight, has_bound, limit, weight_steps),
             Validate(settings.bound, minimum, chosen.is_sum),
             *_measure(settings, minimum),
+            *_count(settings, chosen, clients, account),
             Combine(chosen, settings.root, minimum),
         ]
         unit = settings.norm
@@ -305,7 +307,9 @@ class Round:
             assert settings.sigma is not None
             assert settings.divisor is not None
             assert account is not None
-            steps += [Noise(settings.noise, settings.sigma), Spend(account)]
+            steps.append(Noise(settings.noise, settings.sigma))
+            if settings.quantile is None:
+                steps.append(Spend(account))
             unit /= settings.divisor
         steps.append(Reveal(settings.result_to))
         is_lifted = grid is not None and grid.is_lifted
@@ -362,9 +366,10 @@ class Round:
         combined = held.combined
         assert isinstance(combined, torch.Tensor)
         if isinstance(combined, SecretTensor):
-            return Outcome(None, combined, held.clients, held.refused, held.means)
+            sealed = combined
+            return Outcome(None, sealed, held.clients, held.refused, held.means, held.fraction)
         vector = self.opened(combined, parameters, held.refused)
-        return Outcome(vector, None, held.clients, held.refused, held.means)
+        return Outcome(vector, None, held.clients, held.refused, held.means, held.fraction)
 
     def opened(
         self, revealed: torch.Tensor, parameters: int, refused: Mapping[int, str] | None = None
@@ -384,6 +389,21 @@ class Round:
                 )
             return Quotient(revealed[:-1], revealed[-1]).divided().mul_(self.unit)
         return revealed * self.unit
+
+
+def _count(
+    settings: Settings, chosen: Aggregator, clients: int, account: Account | None
+) -> list[Step]:
+    """Returns the step that counts vectors shorter than the bound, if the bound follows a quantile.
+
+    It reveals the count, so the account comes before it.
+    """
+    if settings.quantile is None:
+        return []
+    submitting = clients - (settings.coordinator is not None)
+    expected = None if account is None else settings.sampling * settings.enough_of(submitting)
+    count = Count(chosen.is_sum, settings.noise, settings.quantile_sigma, expected)
+    return [count] if account is None else [Spend(account), count]
 
 
 def _measure(settings: Settings, minimum: int) -> list[Step]:

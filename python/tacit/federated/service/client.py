@@ -160,6 +160,8 @@ class Client:
         told = self._core.join(self._latest, timeout)
         terms = Terms.from_bytes(told.terms)
         self._check(terms.settings)
+        if (terms.norm is None) != (terms.settings.quantile is None):
+            raise peer_error("the servers sent a bound of the round that its rules do not have")
         if terms.base < self._base and terms.settings.coordinator is None:
             raise peer_error(
                 f"the servers go on from the model of round {terms.base}, and this client has that "
@@ -172,7 +174,7 @@ class Client:
             model = self._known(terms.base) if terms.base else _floats(told.model)
         if told.words != terms.words or len(model) != terms.parameters:
             raise peer_error("the servers sent a model whose size is not the announced one")
-        task = Task(told.round, model, terms.settings, told.left, terms.clients, terms.layout)
+        task = Task(told.round, model, terms.rules, told.left, terms.clients, terms.layout)
         self._latest, self._task = told.round, (told, task)
         self._is_drawn = is_drawn(terms.settings.sampling)
         _log.info(
@@ -429,7 +431,14 @@ def _clients_half(settings: Settings) -> Settings:
     checked for what hides clients.
     """
     settings = replace(
-        settings, noise=None, sigma=None, divisor=None, sampling=1.0, reveals_single=True
+        settings,
+        noise=None,
+        sigma=None,
+        divisor=None,
+        sampling=1.0,
+        quantile=None,
+        quantile_sigma=None,
+        reveals_single=True,
     )
     if settings.aggregator not in AGGREGATORS:
         settings = replace(settings, aggregator=_NOTHING_TO_DO)

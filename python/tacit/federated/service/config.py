@@ -24,6 +24,8 @@
     aggregator = "fedavg"                      # some take more: attackers, chosen, trimmed, steps
     bound = "refuse"                           # for updates longer than the norm; "clip" clips them
     norm = 3.0
+    quantile = 0.5                             # the norm follows this quantile of clients' norms
+    quantile_rate = 0.2                        # how fast; with noise, quantile_sigma is needed
     minimum_clients = 2
     enough = 0.75                              # a count or a share of clients that end a round
     word_bits = 64                             # 32 halves the upload of a mean with bound = "none";

@@ -33,7 +33,7 @@ def taken(
     """
     reported: shares.Parts
     weights: shares.Parts
-    grid, values, metrics = terms.settings.grid(terms.clients), terms.parameters, None
+    grid, values, metrics = terms.rules.grid(terms.clients), terms.parameters, None
     if terms.settings.is_sum:
         rows = memory.take(session, (1, terms.numbers))
         submissions.sum(

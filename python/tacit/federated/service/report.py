@@ -30,6 +30,11 @@ class Report:
     seconds: float
     #: The ε spent so far, including this round; ``None`` if there is no noise and so no account.
     epsilons: Epsilons | None
+    #: The bound on the norm of an update.
+    norm: float = 0.0
+    #: If the bound follows a quantile: the fraction of the clients whose updates were shorter, with
+    #: its noise.
+    fraction: float | None = None
     #: The bytes of a client's vector as it travels.
     upload: int = 0
     #: The difference of neighbouring values that clients round to, after they multiplied them by

@@ -17,16 +17,18 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import torch
 
 from tacit import _core, errors
-from tacit.errors import CheatingError, DeviationError, MisuseError, TacitError, tellable
+from tacit.errors import CheatingError, MisuseError, TacitError, tellable
 from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Account
 from tacit.federated.privacy.joint import check_values
+from tacit.federated.rounds.adaptive import bound_of, moved
 from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.round_state import Outcome, RoundError
 from tacit.federated.rounds.settings import ROOTS
@@ -48,19 +50,13 @@ from tacit.federated.service.report import Report
 from tacit.federated.service.round_store import Latest, check_same
 from tacit.federated.service.startup import account_of, common_configuration, latest_of, parts_of
 from tacit.federated.service.terms import Terms, check_size
+from tacit.federated.service.waiting import until_ready
 from tacit.meter import Meter
 from tacit.parties.spawn import LATE
 from tacit.parties.warmup import prepare
 from tacit.sessions import PATIENCE, Session, running
 
 _log = logging.getLogger(__name__)
-
-#: Interval, in seconds, at which servers that wait for clients tell each other that they do.
-TOGETHER = 5.0
-
-#: Messages between servers that wait for clients: some clients may still submit, none will, or the
-#: coordinator says that none will.
-WAITING, READY, CLOSED = b"waiting", b"ready", b"closed"
 
 #: Seconds in which clients may still ask why a round failed, before its servers end.
 PARTING = 5.0
@@ -78,7 +74,7 @@ class Server:
         latest: Latest,
         parts: Parts | None,
         account: Account | None,
-        rules: Round,
+        rounds: Rounds,
     ) -> None:
         """Sets the state up. See :meth:`open`."""
         self.federation = federation
@@ -90,11 +86,12 @@ class Server:
         self._account = account
         #: Clients of the last round that may still ask for its result.
         self._waiting: list[int] = []
-        self._rules = rules
+        self._rounds, self._norm_log = rounds, latest.known.log
+        self._rules = rounds(federation.settings, account, federation.clients)
         self._memory = Memory()
         #: A text that stands for the names and shapes of the model, and its number of values.
         self._layout, self._values = "", 0
-        self._common_configuration = common_configuration(federation, rules)
+        self._common_configuration = common_configuration(federation, self._rules)
         #: The number of the federation's rounds that have ended.
         self.ended = latest.known.ended
         #: Whether no round has begun since this process started.
@@ -134,7 +131,7 @@ class Server:
         latest.check(account)
         parts = parts_of(federation, number)
         # Settings that are impossible are reported before connecting.
-        rules = rounds(federation.settings, account, federation.clients)
+        rounds(federation.settings, account, federation.clients)
         for_servers, for_clients = listeners or (
             _core.Listener(own.listen),
             _core.Listener(own.listen_for_clients),
@@ -158,7 +155,7 @@ class Server:
             servers=True,
         )
         with running(core, PATIENCE) as session:
-            server = Server(federation, number, session, intake, latest, parts, account, rules)
+            server = Server(federation, number, session, intake, latest, parts, account, rounds)
             try:
                 yield server
             except TacitError:
@@ -262,12 +259,13 @@ class Server:
             check_values(model.numel())
         self._session.core.note(self._common_configuration)
         number, base = self._agree_on_number()
+        norm = self._adapted()
         is_of_updates = self.federation.settings.coordinator is not None
         if is_of_updates:
             model = torch.zeros_like(model)
         layout = "" if is_of_updates else self._layout
         terms = Terms(
-            self.federation.settings, model.numel(), self.federation.clients, base, layout
+            self.federation.settings, model.numel(), self.federation.clients, base, layout, norm
         )
         terms.check_words()
         # A model that servers are not to know is not sent: clients have it.
@@ -286,7 +284,7 @@ class Server:
         if self._parts is not None:
             self._parts.begin(base)
             self._parts.check_room(model.numel())
-        self._latest.keep(number, base, self._account)
+        self._latest.keep(number, base, self._account, log=self._norm_log)
         _log.info("server %d: round %d of %d values began", self.number, number, terms.parameters)
         self._intake.begin(
             self._session.core,
@@ -323,6 +321,8 @@ class Server:
             part = None
             if outcome is not None and outcome.sealed is not None:
                 part = Part(number, tag, common, own, part_of(self._session, outcome.sealed))
+            if outcome is not None and outcome.fraction is not None:
+                self._norm_log = moved(self._norm_log, outcome.fraction, *self._quantile)
             self._keep(number, base, model, part, models)
             if part is not None:
                 self._intake.tell(number, part.content, is_part=True, own=own)
@@ -349,6 +349,8 @@ class Server:
             refused=refused,
             failure=failure,
             seconds=time.perf_counter() - started,
+            norm=terms.rules.norm,
+            fraction=None if outcome is None else outcome.fraction,
             upload=8 * terms.words,
             step=terms.step,
             metrics=dict(
@@ -417,7 +419,7 @@ class Server:
         if models is not None:
             models.settle()
         self.ended += 1
-        self._latest.keep(number, base, self._account, self.ended)
+        self._latest.keep(number, base, self._account, self.ended, self._norm_log)
 
     def _compared(
         self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None
@@ -520,7 +522,23 @@ class Server:
         known = self._latest.agreed(told, bases)
         if self._account is not None:
             self._account.catch_up(known.spent)
+        self._norm_log = known.log
         return known.number, known.base
+
+    @property
+    def _quantile(self) -> tuple[float, float]:
+        settings = self.federation.settings
+        return settings.quantile or 0.0, settings.quantile_rate
+
+    def _adapted(self) -> float | None:
+        """Gives the round its bound, if that follows a quantile, and returns it."""
+        settings = self.federation.settings
+        if settings.quantile is None:
+            return None
+        norm = bound_of(settings.norm, self._norm_log)
+        rules = replace(settings, norm=norm)
+        self._rules = self._rounds(rules, self._account, self.federation.clients)
+        return norm
 
     def _gathered(self) -> tuple[_core.Submissions, bool]:
         """Waits for submissions, then closes the intake, even if a server fails.
@@ -529,45 +547,11 @@ class Server:
             The complete submissions, and whether the coordinator ended the round.
         """
         try:
-            is_closed = self._wait()
+            is_closed = until_ready(self._session, self._intake, self.federation)
         finally:
             submissions = self._intake.end()
             self._waiting = submissions.clients
         return submissions, is_closed
-
-    def _wait(self) -> bool:
-        """Waits until every server is done waiting for clients, and returns whether the coordinator
-        ended the round at one of them.
-
-        A server is done if it holds the submissions of all clients, or of ``enough``, completely,
-        its deadline is over, or the coordinator has told it that no other client will submit. The
-        servers tell each other. The first and the third server have whatever the second one holds
-        completely, so as many count.
-
-        A coordinator that tells servers different things changes when the round ends, and nothing
-        else: the servers compare afterwards which clients count.
-
-        Raises:
-            PeerError: a server is not ready long after the deadline.
-        """
-        until = time.monotonic() + self.federation.seconds + self.federation.timeout
-        is_past = False
-        while True:
-            # On a machine that was busy or asleep, the others' answers may be from before their
-            # deadline, however late it is now. So only an exchange that begins past the time limit
-            # counts: they answer it after their deadline.
-            was_past, is_past = is_past, time.monotonic() > until
-            enough = self.federation.settings.enough_of(self.federation.submitting)
-            ready = self._intake.wait(enough, min(TOGETHER, self.federation.timeout / 4))
-            own = WAITING if not ready else CLOSED if self._intake.is_closed() else READY
-            told = self._session.told_by_all(own)
-            late = [server for server, each in enumerate(told) if each not in (READY, CLOSED)]
-            if not late:
-                return CLOSED in told
-            if was_past:
-                raise DeviationError.of(
-                    late[0], "was not ready after the deadline of the round", "server"
-                )
 
     def _combined(
         self,

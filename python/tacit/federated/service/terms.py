@@ -3,8 +3,9 @@
 They contain the settings that the clients' halves of the steps need."""
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from tacit.errors import MisuseError, PeerError, peer_error
@@ -27,6 +28,13 @@ class Terms:
     #: Stands for the names and shapes of the model's tensors, see ``states``; empty if they have
     #: none.
     layout: str = ""
+    #: The round's bound, if it follows a quantile; else that of the settings.
+    norm: float | None = None
+
+    @property
+    def rules(self) -> Settings:
+        """The settings of this round, with its bound."""
+        return self.settings if self.norm is None else replace(self.settings, norm=self.norm)
 
     @property
     def numbers(self) -> int:
@@ -49,8 +57,8 @@ class Terms:
     @property
     def step(self) -> float:
         """The difference of neighbouring values that clients round to; 0 if they do not."""
-        grid = self.settings.grid(self.clients)
-        return 0.0 if grid is None else self.settings.norm / grid.steps
+        grid = self.rules.grid(self.clients)
+        return 0.0 if grid is None else self.rules.norm / grid.steps
 
     def check_words(self) -> None:
         """Checks that a model is large enough for servers that convert numbers to words.
@@ -89,6 +97,8 @@ class Terms:
         if not all(type(number) is int for number in numbers) or not (
             1 <= terms.parameters < 2**27 and terms.base >= 0 and terms.clients >= 1
         ):
+            raise _unreadable()
+        if terms.norm is not None and not (type(terms.norm) is float and 0 < terms.norm < math.inf):
             raise _unreadable()
         if not isinstance(terms.layout, str) or len(terms.layout) % DIGITS:
             raise _unreadable()
