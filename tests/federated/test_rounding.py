@@ -226,6 +226,21 @@ def test_values_beyond_the_greatest_are_cut_and_told(tmp_path: Path) -> None:
     assert float((found[[3, 5]] - torch.tensor([0.5, -0.5])).abs().max()) <= report.step
 
 
+def test_what_rounding_shortened_is_told(tmp_path: Path) -> None:
+    """Not as if the update itself had been too long."""
+    config = written(tmp_path, 2, rules="norm = 1.0\nword_bits = 8\ngreatest_value = 0.4\n")
+    servers = Servers(config, lambda server: server.round(torch.zeros(60_000)))
+    for client in [Client(config, number) for number in range(2)]:
+        model = client.join(LONG).model
+        with pytest.warns(SubmissionWarning) as told:
+            receipt = client.submit(model + 0.99 / math.sqrt(60_000))
+        assert [str(each.message)[:41] for each in told] == [
+            "rounding to steps made an update longer th"[:41]
+        ]
+        assert 0.5 < receipt.shortened < 1
+    assert all(report.accepted == [0, 1] for report in servers.ended())
+
+
 def test_steps_that_are_too_long_for_a_vector_are_refused() -> None:
     """The remedy is a smaller greatest value."""
     settings = Settings(word_bits=8, greatest_value=1.0)

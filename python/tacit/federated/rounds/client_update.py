@@ -97,6 +97,8 @@ class Outgoing:
     shortened: float = 1.0
     #: The number of values that were cut off at the greatest one that can be sent.
     cut: int = 0
+    #: The part of ``shortened`` for which rounding to steps is the reason.
+    by_rounding: float = 1.0
 
     @staticmethod
     def of(update: Update) -> "Outgoing":

@@ -62,7 +62,9 @@ class Rounding(Step):
                 "on a smaller greatest_value, on more word_bits, or on a smaller greatest_weight"
             )
         made = Outgoing.of(Update(found.div_(grid.steps), outgoing.weight))
-        return replace(made, shortened=outgoing.shortened * shortened, cut=cut)
+        return replace(
+            made, shortened=outgoing.shortened * shortened, cut=cut, by_rounding=shortened
+        )
 
 
 def rounded(steps: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

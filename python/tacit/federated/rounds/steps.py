@@ -324,6 +324,7 @@ class Round:
                 made,
                 shortened=min(made.shortened, outgoing.shortened),
                 cut=max(made.cut, outgoing.cut),
+                by_rounding=min(made.by_rounding, outgoing.by_rounding),
             )
         return outgoing
 

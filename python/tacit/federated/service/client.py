@@ -402,8 +402,13 @@ def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[
     found = []
     if counts < weight:
         found.append(capped(weight, counts))
-    if sent.shortened < 1:
-        found.append(shorter(sent.shortened, norm))
+    if sent.shortened < sent.by_rounding:
+        found.append(shorter(sent.shortened / sent.by_rounding, norm))
+    if sent.by_rounding < 1:
+        found.append(
+            f"rounding to steps made an update longer than the rounds' bound of {norm:g}: it was "
+            f"multiplied by {sent.by_rounding:.3g} for that; a smaller greatest_value avoids it"
+        )
     if sent.cut:
         found.append(
             f"{counted(sent.cut, 'value')} of the update were beyond the rounds' greatest_value, "
