@@ -161,7 +161,7 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
             "lies",
         ),
         ("checked = 1", "checked = 1 is not true or false"),
-        ("word_bits = 16", "word_bits = 16: numbers travel in 64 or 32 bits"),
+        ("word_bits = 24", "word_bits = 24: numbers travel in 64, 32, 16 or 8 bits"),
         ('noise = "gauss"\nsigma = 1.0', "noise = 'gauss': known are pairs, joint"),
         (
             'noise = "pairs"\nsigma = 1.0',

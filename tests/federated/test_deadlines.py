@@ -1,6 +1,7 @@
 """Servers that wait for one another: a server that is never ready is named, one whose machine slept
 is not."""
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,10 @@ from worlds import LONG, Servers, written
 
 import tacit
 from tacit import _core
-from tacit.errors import PeerError, RefusedError
+from tacit.errors import PeerError, RefusedError, SetupError
 from tacit.federated import Client
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.service.config import Federation
 from tacit.federated.service.report import Report
 
 
@@ -77,7 +80,7 @@ def test_machines_that_slept_are_nobodys_fault(
     clock = SimpleNamespace(
         monotonic=lambda: time.monotonic() + slept["seconds"], perf_counter=time.perf_counter
     )
-    monkeypatch.setattr(tacit.federated.service.server, "time", clock)
+    monkeypatch.setattr(tacit.federated.service.waiting, "time", clock)
 
     def work(server: tacit.federated.service.server.Server) -> Report:
         server._intake = cast(
@@ -92,3 +95,70 @@ def test_machines_that_slept_are_nobodys_fault(
         client.submit(client.join(LONG).model)
     for report in servers.ended():
         assert (report.accepted, report.failure) == ([0, 1], None)
+
+
+@pytest.mark.parametrize("enough", ["2", "0.5"])
+def test_a_round_ends_when_enough_have_submitted(enough: str, tmp_path: Path) -> None:
+    """The others are refused as too late, and take part in the next round."""
+    config = written(tmp_path, 3, seconds=3600.0, rules=f"norm = 4.0\nenough = {enough}")
+    servers = Servers(
+        config, lambda server: [server.round(torch.zeros(3)), server.round(torch.zeros(3))]
+    )
+    clients = [Client(config, number) for number in range(3)]
+    tasks = [client.join(LONG) for client in clients]
+    for number in (0, 2):
+        clients[number].submit(tasks[number].model + 1)
+    for number in (0, 2):
+        assert torch.allclose(clients[number].result(LONG), torch.ones(3), atol=1e-5)
+    with pytest.raises(RefusedError, match="round 1"):
+        clients[1].submit(tasks[1].model + 1)
+    for client in clients[1:]:
+        client.submit(client.join(LONG).model + 2)
+    for client in clients[1:]:
+        assert torch.allclose(client.result(LONG), torch.full((3,), 2.0), atol=1e-5)
+    for first, second in servers.ended():
+        assert (first.accepted, first.failure, first.late) == ([0, 2], None, [1])
+        assert (second.accepted, second.failure) == ([1, 2], None)
+
+
+def test_shares_of_clients_are_rounded_up() -> None:
+    assert [Settings(enough=share).enough_of(7) for share in (0.01, 0.5, 6 / 7, 1.0)] == [
+        1,
+        4,
+        6,
+        7,
+    ]
+    assert [Settings(enough=count).enough_of(7) for count in (1, 6, None)] == [1, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("enough = 0", "enough = 0: it is a count of clients, such as 12, or a share of them"),
+        ("enough = 1.5", "enough = 1.5: it is a count of clients, such as 12, or a share of them"),
+        ("enough = nan", "enough = nan: it is a count of clients, such as 12, or a share of them"),
+        ("enough = true", "enough = True is not a number"),
+        (
+            "enough = 4",
+            "enough = 4, which is 4 clients of 3: it is from 2, which a round needs, to",
+        ),
+        (
+            "enough = 1",
+            "enough = 1, which is 1 client of 3: it is from 2, which a round needs, to 3",
+        ),
+        ("enough = 0.1", "enough = 0.1, which is 1 client of 3: it is from 2, which a round needs"),
+        (
+            'aggregator = "fltrust"\nroot = 1\nenough = 2',
+            "enough = 2 with client 1 as root: a round could end before the root's vector is there",
+        ),
+    ],
+)
+def test_what_is_not_enough(rules: str, message: str, tmp_path: Path) -> None:
+    config = written(tmp_path, 3, rules=rules)
+    with pytest.raises(SetupError, match=re.escape(message)):
+        Federation.read(config)
+
+
+def test_enough_with_a_server_as_root(tmp_path: Path) -> None:
+    config = written(tmp_path, 3, rules='aggregator = "fltrust"\nroot = "server-0"\nenough = 2')
+    assert Federation.read(config).settings.enough == 2

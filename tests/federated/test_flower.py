@@ -255,6 +255,75 @@ def test_a_node_whose_vector_was_refused_hears_of_it_with_the_next_message(
     )
 
 
+def test_arrays_that_do_not_travel_stay_at_each_node(tmp_path: Path) -> None:
+    """They replace those of Flower's server before the app sees a message, and are in no message.
+    What travels is learned as it is without them."""
+    rules = f'{RULES}exclude = ["*.bias"]\nmetrics = ["loss"]'
+    config = written(tmp_path, NODES + 1, rules=rules)
+    size = flowers.START["layer.weight"].size
+    servers = Servers(config, lambda server: [server.round(torch.zeros(size)) for _ in range(2)])
+    seen: dict[int, list[Any]] = {client: [] for client in range(NODES)}
+
+    def watch(msg: Message, ctxt: Context, call_next: Any) -> Message:
+        arrays = msg.content["arrays"]
+        seen[int(ctxt.node_config["partition-id"])].append(arrays["layer.bias"].numpy())
+        return call_next(msg, ctxt)
+
+    mods = [partial(secure_mod, federation=config), watch]
+    found: list[Result] = []
+
+    def learn(grid: Grid) -> None:
+        inner = strategy("FedAvg")
+        chosen = SecureAggregation(inner, config, timeout=LONG)
+        found.append(chosen.start(grid, flowers.model(), 2))
+
+    messages = flowers.simulated(flowers.client_app(mods), learn)
+    for reports in servers.ended():
+        assert all(report.accepted == list(range(NODES)) for report in reports)
+        # Servers learn a mean of what the apps report, and Flower's server learns nothing of it.
+        losses = [1 / (1 + client) for client in range(NODES)]
+        mean = np.average(losses, weights=flowers.COUNTS)
+        assert all(report.metrics["loss"] == pytest.approx(mean, abs=1e-5) for report in reports)
+    assert not any(
+        dict(record)
+        for message in messages
+        if message.has_content() and message.metadata.reply_to_message_id
+        for record in message.content.metric_records.values()
+    )
+    weight, bias = flowers.START["layer.weight"], flowers.START["layer.bias"]
+    for number in range(2):
+        steps = [flowers.trained(client, number + 1, weight) for client in range(NODES)]
+        weight = np.average(steps, axis=0, weights=flowers.COUNTS)
+    assert np.abs(found[0].arrays["layer.weight"].numpy() - weight).max() < 1e-4
+    assert np.array_equal(found[0].arrays["layer.bias"].numpy(), bias)
+    for client, saw in seen.items():
+        # Training and evaluation of two rounds.
+        own = [bias]
+        for number in range(2):
+            own.append(flowers.trained(client, number + 1, own[-1]))
+        wanted = [own[0], own[1], own[1], own[2]]
+        assert len(saw) == len(wanted)
+        assert all(np.array_equal(*each) for each in zip(saw, wanted, strict=True))
+    own_bytes = {Array(saw[-1]).data for saw in seen.values()}
+    assert not any(
+        array.data in own_bytes
+        for message in messages
+        if message.has_content()
+        for arrays in message.content.array_records.values()
+        for array in arrays.values()
+    )
+
+
+def test_an_own_array_without_a_place_is_refused_in_the_own_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = context(**{"tacit-federation": str(tmp_path / "none.toml"), "tacit-client": 0})
+    own.state["tacit-personal"] = ArrayRecord({"layer.bias": Array(np.zeros(4))})
+    with pytest.raises(TacitError, match="its own log says why"):
+        secure_mod(asked("evaluate"), own, flowers.evaluate)
+    assert "own array 'layer.bias' of shape [4] has no place in the model" in caplog.text
+
+
 def context(**node: Any) -> Context:
     return Context(run_id=1, node_id=2, node_config=node, state=RecordDict(), run_config={})
 

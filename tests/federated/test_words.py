@@ -121,8 +121,8 @@ def test_32_bits_are_for_sums_that_fit(tmp_path: Path) -> None:
             MisuseError, match="word_bits = 32 is for a sum whose vectors are not validated"
         ):
             Round.of(wrong, clients=4)
-    with pytest.raises(MisuseError, match="word_bits = 16: numbers travel in 64 or 32 bits"):
-        Round.of(replace(narrow, word_bits=16), clients=4)
+    with pytest.raises(MisuseError, match="word_bits = 24: numbers travel in 64, 32, 16 or 8"):
+        Round.of(replace(narrow, word_bits=24), clients=4)
     config = written(tmp_path, 2, rules='bound = "none"\nword_bits = 32')
     right = config.read_text()
     assert Federation.read(config).settings.word_bits == 32

@@ -69,8 +69,8 @@ pub trait Federated {
 
     /// Computes the sharing of the sum of these clients' vectors.
     ///
-    /// The vectors have as many numbers as a component of `out` has words. Numbers modulo 2^32 come
-    /// as multiples of 2^32. If a party passes on a sum, it cannot be compared with what each
+    /// The vectors have as many numbers as a component of `out` has words. Numbers modulo 2^b come
+    /// as multiples of 2^(64 - b). If a party passes on a sum, it cannot be compared with what each
     /// client signed.
     ///
     /// # Errors

@@ -135,7 +135,7 @@ fn what_clients_hand_in_is_shared() {
 #[test]
 fn the_sum_of_what_clients_hand_in_is_shared() {
     for protocol in PROTOCOLS {
-        for width in [Width::Whole, Width::Half] {
+        for width in Width::ALL {
             for sizes in [(1, 1), (3, 7), (2, 5000), (3, 2049), (2, 300_001), (17, 64)] {
                 is_shared_sum(protocol, width, sizes);
             }
@@ -160,7 +160,7 @@ fn is_shared_sum(protocol: &str, width: Width, (clients, n): (usize, usize)) {
         let sum = vectors
             .iter()
             .fold(0_u64, |sum, of| sum.wrapping_add(of[at]));
-        sum << if width == Width::Half { 32 } else { 0 }
+        sum << (u64::BITS - width.bits())
     });
     let sum: Vec<u64> = sum.collect();
     for (party, (found, sent)) in found.into_iter().enumerate() {
@@ -453,7 +453,7 @@ fn seen(server: usize, secret: u64, width: Width, muted: Option<usize>) -> Optio
 fn what_a_server_sees_of_a_submission_is_uniform() {
     for server in 0..3 {
         for secret in SECRETS {
-            for width in [Width::Whole, Width::Half] {
+            for width in Width::ALL {
                 assert_eq!(seen(server, secret, width, None), None, "server {server}");
             }
         }

@@ -29,13 +29,12 @@ pub struct Intake {
 
 /// Converts the number of bits of a vector's numbers to a width.
 fn width(bits: u32) -> PyResult<Width> {
-    match bits {
-        64 => Ok(Width::Whole),
-        32 => Ok(Width::Half),
-        _ => Err(misuse(format!(
-            "numbers are sent with 64 or 32 bits, not with {bits}"
-        ))),
-    }
+    let found = Width::ALL.into_iter().find(|width| width.bits() == bits);
+    found.ok_or_else(|| {
+        misuse(format!(
+            "numbers are sent with 64, 32, 16 or 8 bits, not with {bits}"
+        ))
+    })
 }
 
 /// Converts what servers attest to clients.
@@ -235,8 +234,8 @@ impl Submissions {
         })
     }
 
-    /// Writes the sharing of the sum of vectors, whose numbers have `bits` bits. Numbers of 32 bits
-    /// are written as multiples of 2^32.
+    /// Writes the sharing of the sum of vectors, whose numbers have `bits` bits. Numbers of fewer
+    /// than 64 bits are written as multiples of 2^(64 - bits).
     fn sum(
         &self,
         py: Python<'_>,

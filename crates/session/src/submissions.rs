@@ -284,6 +284,8 @@ pub fn add(width: Width) -> Add {
     match width {
         Width::Whole => |into, words| Width::Whole.add(into, words),
         Width::Half => |into, words| Width::Half.add(into, words),
+        Width::Quarter => |into, words| Width::Quarter.add(into, words),
+        Width::Eighth => |into, words| Width::Eighth.add(into, words),
     }
 }
 

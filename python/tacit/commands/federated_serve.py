@@ -11,6 +11,7 @@ from tacit.commands.options import add_config, add_threads, check_writable, posi
 from tacit.errors import MisuseError, PeerError, cause, setup_error
 
 if TYPE_CHECKING:
+    from tacit.federated.rounds.selection import Selection
     from tacit.federated.rounds.states import State
     from tacit.federated.service.config import Federation
     from tacit.federated.service.model_store import Models
@@ -82,7 +83,12 @@ def run(parsed: argparse.Namespace) -> None:
 
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
-    models = None if parsed.out is None else Models(parsed.out, parsed.server, federation.name)
+    travelling = federation.settings.travelling
+    models = (
+        None
+        if parsed.out is None
+        else Models(parsed.out, parsed.server, federation.name, travelling)
+    )
     # Servers cannot continue from a model that they must not know.
     is_known = (
         federation.settings.result_to != "clients" and federation.settings.coordinator is None
@@ -102,8 +108,8 @@ def run(parsed: argparse.Namespace) -> None:
     if not kept and is_kept and ended and not is_again:
         raise missing(parsed.out, latest.path, ended)
     if not kept or (is_kept and is_first(models, ended)):
-        start = _model(_start(parsed.model or federation.model, federation))
-        kept = [*kept, Kept.of(start, is_by_size=not is_known)]
+        start = _model(_start(parsed.model or federation.model, federation), travelling)
+        kept = [*kept, Kept.of(start, is_by_size=not is_known, travelling=travelling)]
     if is_known and models is None and parsed.rounds > 1:
         print(
             "tacit: without --out nothing keeps the model: where a server ends before the last "
@@ -192,7 +198,7 @@ def _start(path: Path | None, federation: "Federation") -> Path:
     return path
 
 
-def _model(path: Path) -> "State":
+def _model(path: Path, travelling: "Selection") -> "State":
     import torch
 
     from tacit.federated.rounds.states import in_a_row
@@ -215,7 +221,10 @@ def _model(path: Path) -> "State":
             f"{path} holds a {type(loaded).__name__}; it holds a tensor, or a module's state_dict()"
         )
     # Entries that are no numbers, or cannot be trained, are found before the servers connect.
-    in_a_row(loaded)
+    try:
+        in_a_row(loaded, travelling)
+    except MisuseError as error:
+        raise MisuseError(f"{path}: {error}") from None
     return loaded
 
 
@@ -227,6 +236,11 @@ def _line(report: "Report") -> str:
         result = f"nothing: {report.failure}"
     else:
         result = f"{counted(len(report.accepted), 'client')} in {report.seconds:.2f} s"
+    result += "".join(f"; mean {name} {value:.4g}" for name, value in report.metrics.items())
+    if report.fraction is not None:
+        result += f"; {report.fraction:.3g} of the clients below the bound of {report.norm:.4g}"
+    if report.step:
+        result += f"; {report.upload} bytes up a client, of values in steps of {report.step:.3g}"
     if report.epsilons is not None:
         to_server, to_others = report.epsilons.to_server, report.epsilons.to_others
         result += (

@@ -186,6 +186,45 @@ def clipped(
     return is_good, factors, weights
 
 
+def metrics_fit(metrics: SecretTensor, weights: SecretTensor) -> torch.Tensor:
+    """Checks which clients' metrics are from -1 to 1 before they are multiplied by the weight.
+
+    Args:
+        metrics: [clients, metrics], multiplied by the weights.
+        weights: [clients], from 0 to 1.
+
+    Returns:
+        One plain bit for each client, [clients].
+
+    Reveals this bit of each client. About 15 rounds.
+    """
+    # One word more, for rounding. Of any word at least one of both differences is negative beyond
+    # the interval, even if the other one wraps around.
+    words, own = _as_integers(weights).unsqueeze(1) + 1, _as_integers(metrics)
+    with comparison_width(64):
+        return _are_met(torch.cat([words - own, words + own], 1) < 0).reveal()
+
+
+def shorter(
+    vectors: SecretTensor, weights: SecretTensor, *, is_weighted: bool = False
+) -> torch.Tensor:
+    """Computes secret bits, [clients]: which validated vectors are shorter than the bound.
+
+    A vector that its client shortened to the bound is not, and neither is one of weight 0. About 15
+    rounds.
+
+    Args:
+        vectors: [clients, parameters], of norms up to eight bounds.
+        weights: [clients], from 0 to 1.
+        is_weighted: whether vectors come multiplied by their weights.
+    """
+    own = _as_integers(weights)
+    longest: Any = (own if is_weighted else own * 0 + UNIT) - 2 * slack(vectors.shape[1])
+    demands = torch.stack([longest * longest - squares(checked(vectors)) - 1, longest, own - 1], 1)
+    with comparison_width(64):
+        return _are_met(demands < 0)
+
+
 def slack(parameters: int) -> int:
     """Returns by how many words a vector may be longer than its weight allows.
 

@@ -483,14 +483,14 @@ fn lists_of_submissions_are_compared() {
 /// The programs of this file are those that it takes them for.
 #[test]
 fn honest_servers_sum_what_clients_signed() {
-    for width in [Width::Half, Width::Whole] {
+    for width in Width::ALL {
         let all = pieces(N, width);
         let work = |p: &mut Replicated| {
             let x = sum(p, &all, N, width)?;
             opened(p, &x)
         };
         let work: Work = &work;
-        let shift = if width == Width::Half { 32 } else { 0 };
+        let shift = u64::BITS - width.bits();
         let right: Vec<u64> = (1..=N as u64).map(|at| (6 * at) << shift).collect();
         for found in run_work(work, &|_| None) {
             assert_eq!(found.result.unwrap(), right);

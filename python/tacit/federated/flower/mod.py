@@ -6,15 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from flwr.app import ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
+from flwr.app import (
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Message,
+    MessageType,
+    MetricRecord,
+    RecordDict,
+)
 
 from tacit.errors import MisuseError, TacitError
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, only, tensors
+from tacit.federated.rounds.selection import Selection
 from tacit.federated.service.client import Client, Receipt, Task, capped, shorter
 from tacit.federated.service.config import Federation
 
 #: A node's own settings: the path of the federation's file, and the number of the client it is.
 FEDERATION, CLIENT = "tacit-federation", "tacit-client"
+
+#: The key of a client's own arrays in its node's state.
+PERSONAL = "tacit-personal"
 
 #: Flower's name for the number of a node in a simulation.
 PARTITION = "partition-id"
@@ -38,6 +50,10 @@ def secure_mod(
     app stays in the client's own log, since Flower sends an error's text to its server. Integers in
     a model, such as counts of steps, are not part of an update: those of Flower's server stay.
 
+    Arrays that do not travel (``include`` and ``exclude`` in the federation's file) are this
+    client's own: after training they stay in the node's state, and they replace those of the next
+    message before the app sees it.
+
     ``functools.partial(secure_mod, metrics=["loss"])`` is a mod with the arguments after
     ``call_next`` filled in.
 
@@ -60,6 +76,7 @@ def secure_mod(
     reply = None
     try:
         _log_refusal(ctxt, federation)
+        _put_own(msg, ctxt)
         if msg.metadata.message_type.split(".")[0] != MessageType.TRAIN:
             content, receipt = _content(call_next(msg, ctxt)), None
         else:
@@ -90,21 +107,64 @@ def _trained(
         raise MisuseError(
             f"Flower's server is at round {wanted!r}, and the servers are at round {task.round}"
         )
-    before = tensors(only(msg.content, "message"))
-    content = _content(call_next(msg, ctxt))
-    after = tensors(only(content, "reply"))
+    travelling, sent = rules.settings.travelling, only(msg.content, "message")
+    before, content = tensors(sent, travelling), _content(call_next(msg, ctxt))
+    made = only(content, "reply")
+    after = tensors(made, travelling)
     shapes = [{name: each.shape for name, each in tensors.items()} for tensors in (before, after)]
     if shapes[0] != shapes[1]:
         raise MisuseError("the reply's arrays have other names or shapes than those of the message")
-    weight = _weight(content, weighted_by)
+    weight = _number(content, weighted_by, "the count of examples; weighted_by names another")
     learned = {name: after[name].double() - before[name].double() for name in before}
-    receipt = client.submit(learned, weight)
+    # Of what does not travel, the client looks at the names only.
+    stays = {name: torch.empty(0) for name in made if not travelling.takes(name)}
+    metrics = {name: _number(content, name) for name in rules.settings.metrics}
+    receipt = client.submit({**learned, **stays}, weight, metrics)
+    _keep_own(made, sent, travelling, ctxt)
     if receipt.weight < weight:
         _log.warning("%s: %s", weighted_by, capped(weight, receipt.weight))
     if receipt.shortened < 1:
         _log.warning("%s", shorter(receipt.shortened, task.norm))
     ctxt.state[RECORD] = ConfigRecord({"round": receipt.round, "values": len(task.model)})
     return content, receipt
+
+
+def _put_own(msg: Message, ctxt: Context) -> None:
+    """Puts this client's own arrays into the model of a message.
+
+    Raises:
+        MisuseError: the model has no array of that name and shape.
+    """
+    if PERSONAL not in ctxt.state.array_records:
+        return
+    sent, own_arrays = only(msg.content, "message"), ctxt.state.array_records[PERSONAL]
+    for name, own in own_arrays.items():
+        if name not in sent or sent[name].shape != own.shape:
+            raise MisuseError(
+                f"this client's own array {name!r} of shape {list(own.shape)} has no place in the "
+                "model of Flower's server: start the node anew, which forgets its own arrays"
+            )
+    # In a simulation all nodes and the server have the same objects, which stay as they are.
+    own_model = ArrayRecord({**sent, **own_arrays})
+    msg.content = RecordDict(
+        {key: own_model if value is sent else value for key, value in msg.content.items()}
+    )
+
+
+def _keep_own(made: ArrayRecord, sent: ArrayRecord, travelling: Selection, ctxt: Context) -> None:
+    """Keeps arrays that do not travel in the node's state.
+
+    Those that training left as they came are not kept, such as a base model below adapters.
+    """
+    known = ctxt.state.array_records.get(PERSONAL, ArrayRecord())
+    own = {
+        name: array
+        for name, array in made.items()
+        if not travelling.takes(name)
+        and (name in known or name not in sent or array.data != sent[name].data)
+    }
+    if own:
+        ctxt.state[PERSONAL] = ArrayRecord(own)
 
 
 def _log_refusal(ctxt: Context, federation: str | Path | None) -> None:
@@ -146,13 +206,13 @@ def _content(reply: Message) -> RecordDict:
     return reply.content
 
 
-def _weight(content: RecordDict, name: str) -> float:
+def _number(
+    content: RecordDict, name: str, what: str = "which the federation's file names"
+) -> float:
     for record in content.metric_records.values():
         if name in record:
             return as_number(name, record[name])
-    raise MisuseError(
-        f"the reply has no metric {name!r}, the count of examples; weighted_by names another"
-    )
+    raise MisuseError(f"the reply has no metric {name!r}, {what}")
 
 
 def _reply(content: RecordDict, receipt: Receipt | None, metrics: frozenset[str]) -> RecordDict:

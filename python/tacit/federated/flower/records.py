@@ -7,6 +7,7 @@ import torch
 from flwr.app import Array, ArrayRecord, RecordDict
 
 from tacit.errors import MisuseError
+from tacit.federated.rounds.selection import EVERYTHING, Selection
 
 #: The key of the round's number in a message of Flower's server, and of the receipt in a reply.
 RECORD = "tacit"
@@ -27,14 +28,15 @@ def only(content: RecordDict, what: str) -> ArrayRecord:
     return records[0]
 
 
-def tensors(arrays: ArrayRecord) -> dict[str, torch.Tensor]:
-    """Returns the floating-point arrays, in the order of their names.
+def tensors(arrays: ArrayRecord, travelling: Selection = EVERYTHING) -> dict[str, torch.Tensor]:
+    """Returns the floating-point arrays that travel, in the order of their names.
 
     Raises:
-        MisuseError: one does not contain real numbers.
+        MisuseError: one does not contain real numbers, or a pattern matches no name.
     """
+    travelling.check_names(arrays)
     found = {}
-    for name in sorted(arrays):
+    for name in filter(travelling.takes, sorted(arrays)):
         values = arrays[name].numpy()
         if values.dtype.kind not in "fiub":
             raise MisuseError(f"the array {name} is of {values.dtype}; real numbers are wanted")
@@ -43,10 +45,12 @@ def tensors(arrays: ArrayRecord) -> dict[str, torch.Tensor]:
     return found
 
 
-def moved(arrays: ArrayRecord, update: torch.Tensor) -> ArrayRecord:
-    """Returns the model after an update."""
+def moved(
+    arrays: ArrayRecord, update: torch.Tensor, travelling: Selection = EVERYTHING
+) -> ArrayRecord:
+    """Returns the model after an update of the arrays that travel."""
     found, begin = dict(arrays.items()), 0
-    for name, before in tensors(arrays).items():
+    for name, before in tensors(arrays, travelling).items():
         part = update[begin : begin + before.numel()].reshape(before.shape)
         begin += before.numel()
         found[name] = Array((before.double() + part.double()).to(before.dtype).numpy())

@@ -59,6 +59,7 @@ class SecureAggregation(Strategy):
             )
         self.inner = inner
         self._client = Client(federation, coordinator)
+        self._travelling = rules.settings.travelling
         self._weighted_by = weighted_by
         self._timeout, self._patience = timeout, rules.timeout
         self._began: tuple[int, str, ArrayRecord] | None = None
@@ -75,14 +76,15 @@ class SecureAggregation(Strategy):
         Waits until the servers begin one.
 
         Raises:
-            MisuseError: the servers' rounds are for models of another size.
+            MisuseError: the servers' rounds are for models of another size; or a pattern of
+                ``include`` or ``exclude`` matches no array of the model.
         """
         self._began = None
         messages = list(self.inner.configure_train(server_round, arrays, config, grid))
         if not messages:
             return messages
         task = self._client.join(self._timeout)
-        found = len(in_a_row(tensors(arrays)))
+        found = len(in_a_row(tensors(arrays, self._travelling)))
         if found != len(task.model):
             raise MisuseError(
                 f"a model of {found} floating-point values; the servers' rounds are for "
@@ -118,7 +120,9 @@ class SecureAggregation(Strategy):
         except RefusedError as error:
             _log.warning("aggregate_train: round %d came to nothing: %s", number, error)
             return None, None
-        content = RecordDict({key: moved(arrays, combined), "metrics": self._mean(contents)})
+        content = RecordDict(
+            {key: moved(arrays, combined, self._travelling), "metrics": self._mean(contents)}
+        )
         # The reply has node 0 as its source: it is of no client.
         made, metrics = self.inner.aggregate_train(
             server_round, [Message(content, 0, MessageType.TRAIN)]

@@ -95,6 +95,10 @@ class Outgoing:
     #: The factor that shortened a norm above the bound to the bound; 1 if the norm was not above
     #: it.
     shortened: float = 1.0
+    #: The number of values that were cut off at the greatest one that can be sent.
+    cut: int = 0
+    #: The part of ``shortened`` for which rounding to steps is the reason.
+    by_rounding: float = 1.0
 
     @staticmethod
     def of(update: Update) -> "Outgoing":

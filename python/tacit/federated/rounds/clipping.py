@@ -8,6 +8,7 @@ from tacit import fixed
 from tacit.errors import EncodingError, MisuseError
 from tacit.federated.rounds.client_update import Outgoing
 from tacit.federated.rounds.round_state import Step
+from tacit.federated.rounds.rounding import rounded_weight
 from tacit.federated.validation import VECTOR_BITS
 
 
@@ -25,6 +26,8 @@ class Clip(Step):
     shortens: bool = True
     #: The limit, in units, below which every number must be.
     limit: float = fixed.Scale(VECTOR_BITS).limit
+    #: Steps of the weight 1, to which weights are rounded; ``None`` for words.
+    weight_steps: int | None = None
 
     def client(self, outgoing: Outgoing) -> Outgoing:
         """Scales the vector and the weight. A shortened norm leaves room for rounding.
@@ -56,7 +59,11 @@ class Clip(Step):
         self._check_range(sent)
         greatest = self.greatest_weight or 1.0
         shortened = self.norm / found if self.shortens and found > self.norm else 1.0
-        return replace(sent, weight=min(outgoing.weight, greatest) / greatest, shortened=shortened)
+        weight = min(outgoing.weight, greatest) / greatest
+        if self.weight_steps is not None:
+            # Before the vector is multiplied by it, so that both stay in proportion.
+            weight = rounded_weight(weight, self.weight_steps)
+        return replace(sent, weight=weight, shortened=shortened)
 
     def _check_range(self, sent: Outgoing) -> None:
         if sent.greatest >= self.limit:

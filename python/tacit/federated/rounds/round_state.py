@@ -39,6 +39,12 @@ class Held:
     weights: torch.Tensor
     #: The factors by which the vectors must still be multiplied, [clients].
     factors: torch.Tensor | None = None
+    #: What clients report, multiplied by their weights, [clients, metrics].
+    metrics: torch.Tensor | None = None
+    #: The means of that, once they are revealed.
+    means: tuple[float, ...] = ()
+    #: The fraction of the clients whose vectors are shorter than the bound, if it is counted.
+    fraction: float | None = None
     #: Clients that do not count, with the reasons.
     refused: dict[int, str] = field(default_factory=dict)
     #: The result of combining the vectors.
@@ -56,6 +62,7 @@ class Held:
             vectors=self.vectors[chosen],
             weights=self.weights[chosen],
             factors=None if self.factors is None else self.factors[chosen],
+            metrics=None if self.metrics is None else self.metrics[chosen],
         )
 
     def passed(self, good: torch.Tensor, reason: str) -> "Held":
@@ -93,6 +100,10 @@ class Outcome(NamedTuple):
     accepted: tuple[int, ...]
     #: The other clients, with the reasons.
     refused: dict[int, str]
+    #: The means of the metrics that clients report.
+    means: tuple[float, ...] = ()
+    #: The fraction of the clients whose vectors are shorter than the bound, if it is counted.
+    fraction: float | None = None
 
 
 class Step:

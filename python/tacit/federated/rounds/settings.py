@@ -4,11 +4,13 @@ import math
 from dataclasses import dataclass
 
 from tacit.errors import MisuseError
-from tacit.federated.aggregators import AGGREGATORS, ARGUMENTS, Aggregator
+from tacit.federated.aggregators import AGGREGATORS, ARGUMENTS, Aggregator, described
 from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Mechanism
 from tacit.federated.privacy.noise import DRAWN, OFF, POWERS, parts
 from tacit.federated.rounds import width
+from tacit.federated.rounds.adaptive import with_count
+from tacit.federated.rounds.selection import Selection
 from tacit.federated.validation import VECTOR_BITS
 from tacit.providers import DEFAULT, PROTOCOLS
 
@@ -20,6 +22,9 @@ ROOTS = ("server-0", "server-1", "server-2")
 
 #: The most steps of the geometric median's iteration.
 MOST_STEPS = 1000
+
+#: The most metrics of a round.
+MOST_METRICS = 64
 
 #: Who may learn a round's result.
 RECIPIENTS = ("all", "clients")
@@ -43,6 +48,13 @@ class Settings:
     steps: int | None = None
     #: The bound: the norm that a client's update may have.
     norm: float = 1.0
+    #: Adaptive clipping: the fraction of the clients whose updates the bound is to leave as they
+    #: are, see ``adaptive``. Then ``norm`` is the bound of the first round.
+    quantile: float | None = None
+    #: How fast the bound follows that.
+    quantile_rate: float = 0.2
+    #: With noise: the standard deviation, in clients, of that on the count of such clients.
+    quantile_sigma: float | None = None
     #: What the servers do about longer ones: "none", "refuse" or "clip".
     bound: str = "refuse"
     #: The count of examples above which a client's weight no longer grows. Without it weights are
@@ -51,6 +63,9 @@ class Settings:
     #: The least number of clients; a round of fewer has no result. A result hides a client only
     #: among those that count.
     minimum_clients: int = 2
+    #: How many clients end a round before its deadline once they have submitted: a count, or a
+    #: share of the clients from above 0 to 1.0. All if not given.
+    enough: int | float | None = None
     #: Whether, without noise, a round may reveal the update of a single client.
     reveals_single: bool = False
     #: The owner of the root of FLTrust: a client's number, or a server as in ``ROOTS``.
@@ -70,10 +85,50 @@ class Settings:
     #: The client that has the model and submits nothing, as Flower's server does. Servers have no
     #: model then: clients submit updates, and the result of a round is the combined update.
     coordinator: int | None = None
-    #: Bits in which numbers travel: 64, or 32 if only a sum is computed, see ``width``.
+    #: Bits in which numbers travel: 64; 32 if only a sum is computed; or 16 or 8, to which clients
+    #: round, see ``width``.
     word_bits: int = width.WHOLE
+    #: With 16 or 8 bits: the greatest magnitude that is sent of a value of an update; ``norm`` if
+    #: not given. Greater ones are cut off.
+    greatest_value: float | None = None
     #: Whether the servers check that what they compute from validated vectors stays in range.
     checked: bool = False
+    #: Names of the numbers that each client reports with its submission, such as its accuracy.
+    #: Servers learn their means, weighted as updates are.
+    metrics: tuple[str, ...] = ()
+    #: The greatest magnitude of such a number.
+    greatest_metric: float = 1.0
+    #: Patterns of the names of the tensors that travel, see ``selection``; all if there are none.
+    include: tuple[str, ...] = ()
+    #: Patterns of the names of tensors that do not travel: each client keeps its own.
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether servers need only the sum of the vectors as they come."""
+        return self.bound == "none" and described(self.aggregator).is_sum
+
+    def enough_of(self, clients: int) -> int:
+        """Returns how many of the clients that may submit end a round before its deadline."""
+        if self.enough is None:
+            return clients
+        return self.enough if isinstance(self.enough, int) else math.ceil(self.enough * clients)
+
+    def grid(self, clients: int) -> width.Grid | None:
+        """Returns the steps to which clients round; ``None`` if they do not.
+
+        Args:
+            clients: the number of the federation's clients.
+        """
+        if self.word_bits not in width.NARROW:
+            return None
+        reach = (self.greatest_value or self.norm) / self.norm
+        return width.grid(self.word_bits, is_lifted=not self.is_sum, clients=clients, reach=reach)
+
+    @property
+    def travelling(self) -> Selection:
+        """Which tensors of a model travel."""
+        return Selection(self.include, self.exclude)
 
     @property
     def arguments(self) -> dict[str, float]:
@@ -90,8 +145,10 @@ def mechanism_of(settings: Settings, delta: float, servers: int = len(ROOTS)) ->
     """
     assert settings.noise is not None
     assert settings.sigma is not None
-    lacked = parts(settings.noise, servers)
-    return Mechanism.of(settings.sigma, lacked, settings.sampling, delta, OFF[settings.noise])
+    lacked, sigma, off = parts(settings.noise, servers), settings.sigma, OFF[settings.noise]
+    if settings.quantile_sigma is not None:
+        sigma, off = with_count(sigma, settings.quantile_sigma), 2 * off
+    return Mechanism.of(sigma, lacked, settings.sampling, delta, off)
 
 
 def check_protocol(name: str) -> None:
@@ -119,7 +176,11 @@ def check(settings: Settings, chosen: Aggregator) -> None:
         raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
     if settings.result_to not in RECIPIENTS:
         raise MisuseError(f"result_to = {settings.result_to!r}: known are {', '.join(RECIPIENTS)}")
-    _check_positive(settings, "norm", "greatest_weight")
+    _check_positive(settings, "norm", "greatest_weight", "greatest_value")
+    _check_width(settings)
+    _check_enough(settings)
+    _check_metrics(settings)
+    _check_quantile(settings)
     _check_arguments(settings, chosen)
     if settings.minimum_clients < 0:
         raise MisuseError(f"minimum_clients = {settings.minimum_clients}: it is a count of clients")
@@ -142,9 +203,98 @@ def check(settings: Settings, chosen: Aggregator) -> None:
         _check_root(settings, chosen, settings.root)
     if settings.coordinator is not None and settings.coordinator == settings.root:
         raise MisuseError("a root hands in a vector, which the coordinator does not")
+    settings.travelling.check()
     check_hides(settings)
     if settings.noise is not None:
         _check_private(settings, chosen)
+
+
+def _check_enough(settings: Settings) -> None:
+    enough = settings.enough
+    if enough is None:
+        return
+    if not (enough >= 1 if isinstance(enough, int) else 0 < enough <= 1):
+        raise MisuseError(
+            f"enough = {enough}: it is a count of clients, such as 12, or a share of them, such as "
+            "0.75"
+        )
+    if isinstance(settings.root, int):
+        raise MisuseError(
+            f"enough = {enough} with client {settings.root} as root: a round could end before the "
+            "root's vector is there, and has no result then: leave enough out, or take a server as "
+            "root"
+        )
+
+
+def _check_metrics(settings: Settings) -> None:
+    names = settings.metrics
+    _check_positive(settings, "greatest_metric")
+    if not all(isinstance(name, str) and name.isidentifier() for name in names):
+        raise MisuseError(
+            "metrics has a name that is not made of letters, digits and underscores: give names "
+            "such as accuracy"
+        )
+    if len(names) > MOST_METRICS or len(set(names)) < len(names):
+        raise MisuseError(f"metrics has {len(names)} names: give at most {MOST_METRICS}, each once")
+    if names and settings.noise is not None:
+        raise MisuseError(
+            "metrics with noise: means of metrics are revealed without noise, so no ε covers them: "
+            "leave metrics out, or noise"
+        )
+    if names and settings.word_bits in width.NARROW:
+        raise MisuseError(
+            f"metrics with word_bits = {settings.word_bits}: metrics travel as numbers of 64 or 32 "
+            "bits: take one of these, or leave metrics out"
+        )
+
+
+def _check_quantile(settings: Settings) -> None:
+    _check_positive(settings, "quantile_rate", "quantile_sigma")
+    if settings.quantile is None:
+        if settings.quantile_sigma is not None:
+            raise MisuseError(
+                "quantile_sigma is of noise on a count for a quantile: give quantile, or leave it "
+                "out"
+            )
+        return
+    if not 0 < settings.quantile < 1 or settings.quantile_rate > 1:
+        raise MisuseError(
+            f"quantile = {settings.quantile:g} at quantile_rate = {settings.quantile_rate:g}: the "
+            "one is between 0 and 1, the other at most 1"
+        )
+    if settings.bound == "none":
+        raise MisuseError(
+            'a quantile is of norms that servers validate: take bound = "refuse" or "clip"'
+        )
+    if settings.word_bits in width.NARROW:
+        raise MisuseError(
+            f"a quantile with word_bits = {settings.word_bits}: rounding changes norms by too much "
+            "to tell which are shorter than the bound: take word_bits = 64, or leave quantile out"
+        )
+    if isinstance(settings.root, str):
+        raise MisuseError(
+            f"a quantile with root = {settings.root!r}: a server's own vector has the first bound: "
+            "take a client as root, or leave quantile out"
+        )
+    if (settings.noise is None) != (settings.quantile_sigma is None):
+        raise MisuseError(
+            "with a quantile, noise needs quantile_sigma, which hides a client in the count, and "
+            "quantile_sigma needs noise: give both or none"
+        )
+
+
+def _check_width(settings: Settings) -> None:
+    is_narrow = settings.word_bits in width.NARROW
+    if settings.greatest_value is not None and not is_narrow:
+        raise MisuseError(
+            f"greatest_value = {settings.greatest_value:g} is for word_bits = 16 or 8, to whose "
+            "steps clients round: leave it out, or take one of these"
+        )
+    if is_narrow and isinstance(settings.root, str):
+        raise MisuseError(
+            f"word_bits = {settings.word_bits} with root = {settings.root!r}: a server's own vector "
+            "does not travel in so few bits: take word_bits = 64, or a client as root"
+        )
 
 
 def _check_arguments(settings: Settings, chosen: Aggregator) -> None:
@@ -260,8 +410,8 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
     """Checks that rounds are possible in a federation of the given number of clients.
 
     Raises:
-        MisuseError: the coordinator or the root is not a client's number, or there are too few or
-            too many clients.
+        MisuseError: the coordinator or the root is not a client's number, there are too few or too
+            many clients, or ``enough`` are more than there are, or too few for a round.
     """
     for name in ("coordinator", "root"):
         number = getattr(settings, name)
@@ -272,7 +422,12 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
     chosen.check_count(counting)
     check_chosen(settings, counting)
     width.check(settings.word_bits, chosen, settings.bound != "none", clients)
-    least = max(1, settings.minimum_clients)
+    least, enough = max(1, settings.minimum_clients), settings.enough_of(counting)
+    if settings.enough is not None and not least <= enough <= counting:
+        raise MisuseError(
+            f"enough = {settings.enough}, which is {counted(enough, 'client')} of {counting}: it is "
+            f"from {least}, which a round needs, to {counting}"
+        )
     if least > counting:
         others = [
             name for name in ("coordinator", "root") if isinstance(getattr(settings, name), int)

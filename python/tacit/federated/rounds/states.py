@@ -11,6 +11,7 @@ import torch
 from tacit import _core
 from tacit.errors import MisuseError
 from tacit.federated.rounds.client_update import Change
+from tacit.federated.rounds.selection import EVERYTHING, Selection
 
 #: Hexadecimal digits that stand for a tensor's name and shape, and the most tensors of a model that
 #: has such a layout.
@@ -22,22 +23,27 @@ DIGITS, MOST_TENSORS = 8, 4096
 State = torch.Tensor | torch.nn.Module | Mapping[str, torch.Tensor]
 
 
-def change_of(state: State, model: torch.Tensor, layout: str = "") -> Change:
+def change_of(
+    state: State, model: torch.Tensor, layout: str = "", travelling: Selection = EVERYTHING
+) -> Change:
     """Returns the change from a model to a trained state.
 
     Args:
-        state: the trained state.
-        model: the model's numbers in a row.
-        layout: stands for the names and shapes of the model's tensors, see :func:`layout_of`; empty
-            if they are not known.
+        state: the trained state. A row has only the values that travel.
+        model: the model's numbers that travel, in a row.
+        layout: stands for the names and shapes of the tensors that travel, see :func:`layout_of`;
+            empty if they are not known.
+        travelling: which tensors these are.
 
     Raises:
-        MisuseError: the number of values differs; a value is not a real floating-point number; or
-            names or shapes differ, of which the error names the first.
+        MisuseError: the number of values differs; a value is not a real floating-point number;
+            names or shapes differ, of which the error names the first; or a pattern matches no
+            tensor.
     """
-    change = Change(named(state), model)
+    found = named(state, travelling)
+    change = Change(found, model)
     if layout and not isinstance(state, torch.Tensor):
-        _check_layout(named(state), layout)
+        _check_layout(found, layout)
     if len(change) != len(model):
         raise MisuseError(
             f"a state of {len(change)} values; the model of this round has {len(model)}"
@@ -45,19 +51,20 @@ def change_of(state: State, model: torch.Tensor, layout: str = "") -> Change:
     return change
 
 
-def layout_of(state: State) -> str:
-    """Returns a text that stands for the names and shapes of a model's tensors, in their order.
+def layout_of(state: State, travelling: Selection = EVERYTHING) -> str:
+    """Returns a text that stands for the names and shapes of the tensors that travel, in their
+    order.
 
     It has ``DIGITS`` digits of a hash for each tensor. That detects mistakes. It is no protection
     against someone who looks for a name with the same hash. It is empty for a row, which has no
     names.
 
     Raises:
-        MisuseError: there are too many tensors.
+        MisuseError: there are too many tensors; or as :func:`named` does.
     """
     if isinstance(state, torch.Tensor):
         return ""
-    found = named(state)
+    found = named(state, travelling)
     if len(found) > MOST_TENSORS:
         raise MisuseError(
             f"a model of {len(found)} tensors; at most {MOST_TENSORS} are compared by name: give "
@@ -89,14 +96,16 @@ def _check_layout(found: Mapping[str, torch.Tensor], layout: str) -> None:
         )
 
 
-def in_form(row: torch.Tensor, form: State) -> torch.Tensor | dict[str, torch.Tensor]:
+def in_form(
+    row: torch.Tensor, form: State, travelling: Selection = EVERYTHING
+) -> torch.Tensor | dict[str, torch.Tensor]:
     """Returns the values of a row in the form of a state: under its names and in its shapes.
 
-    A row, if ``form`` is one.
+    Tensors that do not travel are those of ``form``. A row, if ``form`` is one.
     """
     if isinstance(form, torch.Tensor):
         return row
-    places = named(form)
+    places = named(form, travelling)
     made, begin = {}, 0
     for name, value in places.items():
         made[name] = row[begin : begin + value.numel()].reshape(value.shape).to(value.dtype)
@@ -105,24 +114,72 @@ def in_form(row: torch.Tensor, form: State) -> torch.Tensor | dict[str, torch.Te
     return {name: made.get(name, value) for name, value in every.items()}
 
 
-def named(state: State) -> dict[str, torch.Tensor]:
-    """Returns all tensors of floating-point values by name, in their order.
+def load(
+    row: torch.Tensor,
+    module: torch.nn.Module,
+    layout: str = "",
+    travelling: Selection = EVERYTHING,
+) -> None:
+    """Writes the values of a row into those tensors of a module that travel.
+
+    Args:
+        row: the values.
+        module: its parameters get them; or the tensors of its ``state_dict()``, if servers began
+            from one with buffers.
+        layout: as in :func:`change_of`.
+        travelling: which tensors these are.
+
+    Raises:
+        MisuseError: the module is not of the model that the values are of; or as :func:`named`
+            does.
+    """
+    parameters, state = named(module, travelling), named(module.state_dict(), travelling)
+    fits = layout_of(parameters) == layout if layout else _size(parameters) == len(row)
+    places = parameters if fits else state
+    if layout:
+        _check_layout(places, layout)
+    if _size(places) != len(row):
+        raise MisuseError(
+            f"a module of {_size(places)} values that travel; the model of this round has "
+            f"{len(row)}"
+        )
+    begin = 0
+    with torch.no_grad():
+        for value in places.values():
+            value.copy_(row[begin : begin + value.numel()].reshape(value.shape))
+            begin += value.numel()
+
+
+def _size(found: Mapping[str, torch.Tensor]) -> int:
+    return sum(value.numel() for value in found.values())
+
+
+def named(state: State, travelling: Selection = EVERYTHING) -> dict[str, torch.Tensor]:
+    """Returns the tensors of floating-point values that travel by name, in their order.
+
+    Of a tensor that does not travel, nothing is asked. A row has no names, and travels.
 
     Raises:
         MisuseError: the state holds something else; the error names it and says why it is refused.
+            Or a pattern matches none of the names that the state has; for a module these include
+            the names of its ``state_dict()``.
     """
     if isinstance(state, torch.Tensor):
         entries: Mapping[str, object] = {"the vector": state}
     elif isinstance(state, torch.nn.Module):
         entries = dict(state.named_parameters())
+        travelling.check_names(dict.fromkeys([*entries, *state.state_dict()]))
     elif isinstance(state, Mapping):
         entries = state
+        travelling.check_names(entries)
     else:
         raise MisuseError(
             f"a state of type {type(state).__name__}; it is a tensor, a module or its state_dict()"
         )
     found = {}
     for name, value in entries.items():
+        if not isinstance(state, torch.Tensor) and not travelling.takes(name):
+            continue
         if not isinstance(value, torch.Tensor):
             raise MisuseError(f"{name} is of type {type(value).__name__}; a state holds tensors")
         if not _is_count(value) or isinstance(state, torch.Tensor):
@@ -148,12 +205,12 @@ def _check_tensor(name: str, value: torch.Tensor) -> None:
         raise MisuseError(f"{name} lies on {value.device}; give it as cpu() makes it")
 
 
-def in_a_row(state: State) -> torch.Tensor:
-    """Returns all floating-point values in their order, in double precision.
+def in_a_row(state: State, travelling: Selection = EVERYTHING) -> torch.Tensor:
+    """Returns all floating-point values that travel in their order, in double precision.
 
     Raises:
         EncodingError: a value is NaN or infinite; the error names it.
     """
-    change = Change(named(state))
+    change = Change(named(state, travelling))
     change.measured()
     return change.values()

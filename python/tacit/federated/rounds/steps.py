@@ -28,9 +28,12 @@ from tacit.federated.aggregators import Aggregator, Quotient, aggregator
 from tacit.federated.privacy.account import Account
 from tacit.federated.privacy.noise import DRAWN
 from tacit.federated.rounds import width
+from tacit.federated.rounds.adaptive import Count
 from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.clipping import Clip
+from tacit.federated.rounds.metrics import Measure
 from tacit.federated.rounds.round_state import Held, Outcome, RoundError, Step
+from tacit.federated.rounds.rounding import Rounding
 from tacit.federated.rounds.settings import ROOTS, Settings, check, mechanism_of
 from tacit.federated.rounds.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
@@ -250,6 +253,8 @@ class Round:
     word_bits: int = width.WHOLE
     #: Whether computed values are checked to stay in range.
     is_checked: bool = False
+    #: Whether servers convert numbers of a few bits to words before the steps.
+    is_lifted: bool = False
 
     @staticmethod
     def of(
@@ -260,7 +265,8 @@ class Round:
     ) -> "Round":
         """Returns the round that settings describe.
 
-        Its steps are select, clip, validate, combine, noise, account, reveal, in this order.
+        Its steps are select, clip, validate, measure, combine, round, noise, account, reveal, in
+        this order. If the bound follows a quantile: account and count before combine.
 
         Args:
             settings: the settings.
@@ -280,29 +286,46 @@ class Round:
         minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
         has_bound = settings.bound != "none"
         width.check(settings.word_bits, chosen, has_bound, clients)
-        limit = width.limit(settings.word_bits, clients)
+        grid = settings.grid(clients)
+        limit = width.limit(width.WHOLE if grid else settings.word_bits, clients)
+        weight_steps = None if grid is None else grid.weight_steps
         steps: list[Step] = [
             Select(minimum),
-            Clip(settings.norm, settings.greatest_weight, has_bound, limit),
+            Clip(settings.norm, settings.greatest_weight, has_bound, limit, weight_steps),
             Validate(settings.bound, minimum, chosen.is_sum),
+            *_measure(settings, minimum),
+            *_count(settings, chosen, clients, account),
             Combine(chosen, settings.root, minimum),
         ]
         unit = settings.norm
+        if grid is not None:
+            steps.append(Rounding(grid, has_bound, chosen.is_sum))
+            if not grid.is_lifted:
+                # A sum of steps over a sum of the weights' steps.
+                unit *= grid.weight_steps / grid.steps
         if settings.noise is not None:
             assert settings.sigma is not None
             assert settings.divisor is not None
             assert account is not None
-            steps += [Noise(settings.noise, settings.sigma), Spend(account)]
+            steps.append(Noise(settings.noise, settings.sigma))
+            if settings.quantile is None:
+                steps.append(Spend(account))
             unit /= settings.divisor
         steps.append(Reveal(settings.result_to))
-        return Round(steps, unit, settings.word_bits, settings.checked)
+        is_lifted = grid is not None and grid.is_lifted
+        return Round(steps, unit, settings.word_bits, settings.checked, is_lifted)
 
     def sent(self, outgoing: Outgoing) -> Outgoing:
         """Returns what a client sends of its change and its count of examples."""
         for step in self.steps:
             made = step.client(outgoing)
-            # A later step may return a new object, without the factor.
-            outgoing = replace(made, shortened=min(made.shortened, outgoing.shortened))
+            # A later step may return a new object, without these.
+            outgoing = replace(
+                made,
+                shortened=min(made.shortened, outgoing.shortened),
+                cut=max(made.cut, outgoing.cut),
+                by_rounding=min(made.by_rounding, outgoing.by_rounding),
+            )
         return outgoing
 
     def client(self, vector: torch.Tensor, weight: float = 1.0) -> Update:
@@ -316,10 +339,15 @@ class Round:
             MisuseError: the vectors have another scale than clients send, or are too many.
             RoundError: too few clients count, or the root does not.
         """
-        scale = width.scale(self.word_bits)
+        scale = width.scale(self.word_bits, is_lifted=self.is_lifted)
         if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
             raise MisuseError(f"clients' vectors and weights have {scale.bits} fraction bits")
-        held = Held(tuple(submitted.clients), submitted.vectors, submitted.weights)
+        held = Held(
+            tuple(submitted.clients),
+            submitted.vectors,
+            submitted.weights,
+            metrics=submitted.metrics,
+        )
         mode = checked() if self.is_checked else nullcontext()
         with session().using(scale=fixed.Scale(VECTOR_BITS)), mode:
             for step in self.steps:
@@ -339,10 +367,10 @@ class Round:
         combined = held.combined
         assert isinstance(combined, torch.Tensor)
         if isinstance(combined, SecretTensor):
-            return Outcome(None, combined, held.clients, held.refused)
-        return Outcome(
-            self.opened(combined, parameters, held.refused), None, held.clients, held.refused
-        )
+            sealed = combined
+            return Outcome(None, sealed, held.clients, held.refused, held.means, held.fraction)
+        vector = self.opened(combined, parameters, held.refused)
+        return Outcome(vector, None, held.clients, held.refused, held.means, held.fraction)
 
     def opened(
         self, revealed: torch.Tensor, parameters: int, refused: Mapping[int, str] | None = None
@@ -362,6 +390,28 @@ class Round:
                 )
             return Quotient(revealed[:-1], revealed[-1]).divided().mul_(self.unit)
         return revealed * self.unit
+
+
+def _count(
+    settings: Settings, chosen: Aggregator, clients: int, account: Account | None
+) -> list[Step]:
+    """Returns the step that counts vectors shorter than the bound, if the bound follows a quantile.
+
+    It reveals the count, so the account comes before it.
+    """
+    if settings.quantile is None:
+        return []
+    submitting = clients - (settings.coordinator is not None)
+    expected = None if account is None else settings.sampling * settings.enough_of(submitting)
+    count = Count(chosen.is_sum, settings.noise, settings.quantile_sigma, expected)
+    return [count] if account is None else [Spend(account), count]
+
+
+def _measure(settings: Settings, minimum: int) -> list[Step]:
+    """Returns the step that reveals means of metrics, if clients report any."""
+    if not settings.metrics:
+        return []
+    return [Measure(settings.greatest_metric, settings.bound != "none", minimum)]
 
 
 def _check_account(settings: Settings, account: Account | None, servers: int) -> None:

@@ -18,3 +18,6 @@ class Submitted(NamedTuple):
     vectors: SecretTensor
     #: [clients]
     weights: SecretTensor
+    #: [clients, metrics]: what clients report, multiplied by their weights, in units of the
+    #: greatest metric; ``None`` if they report nothing.
+    metrics: SecretTensor | None = None

@@ -10,7 +10,7 @@ It needs no session and none of the servers' programs: only one outgoing connect
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -23,16 +23,18 @@ from numpy.typing import NDArray
 from tacit import _core, fixed
 from tacit.errors import MisuseError, SubmissionWarning, peer_error, refused_error
 from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.messages import counted
 from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Outgoing
+from tacit.federated.rounds.metrics import with_metrics
 from tacit.federated.rounds.participation import is_drawn, zeroed
 from tacit.federated.rounds.round_state import RoundError
 from tacit.federated.rounds.settings import Settings
-from tacit.federated.rounds.states import State, change_of
+from tacit.federated.rounds.states import State, change_of, load
 from tacit.federated.rounds.steps import Round, Rounds
 from tacit.federated.service.config import SERVERS, Federation
 from tacit.federated.service.terms import Terms
-from tacit.federated.validation import VECTOR_BITS
+from tacit.federated.validation import UNIT, VECTOR_BITS
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ class Task:
     """A round that a client may take part in."""
 
     round: int
-    #: The parameters to begin from, in a row. Zeros if a coordinator has the model: then a
+    #: The values that travel to begin from, in a row. Zeros if a coordinator has the model: then a
     #: submitted state is an update, and so is the result.
     model: torch.Tensor
     settings: Settings
@@ -70,6 +72,22 @@ class Task:
     def bound(self) -> str:
         """The servers' treatment of a longer update: "refuse" it, "clip" it, or "none"."""
         return self.settings.bound
+
+    def load_into(self, module: torch.nn.Module, values: torch.Tensor | None = None) -> None:
+        """Writes values into those tensors of a module that travel; the others stay as they are.
+
+        Args:
+            module: a module of the servers' model.
+            values: ``model``, or what :meth:`Client.result` returned, in a row; ``model`` if not
+                given.
+
+        Raises:
+            MisuseError: the module has other names or shapes than the servers' model, or a pattern
+                of ``include`` or ``exclude`` matches none of its tensors; the error names the
+                first.
+        """
+        values = self.model if values is None else values
+        load(values, module, self.layout, self.settings.travelling)
 
 
 @dataclass(frozen=True)
@@ -147,6 +165,8 @@ class Client:
         told = self._core.join(self._latest, timeout)
         terms = Terms.from_bytes(told.terms)
         self._check(terms.settings)
+        if (terms.norm is None) != (terms.settings.quantile is None):
+            raise peer_error("the servers sent a bound of the round that its rules do not have")
         if terms.base < self._base and terms.settings.coordinator is None:
             raise peer_error(
                 f"the servers go on from the model of round {terms.base}, and this client has that "
@@ -159,7 +179,7 @@ class Client:
             model = self._known(terms.base) if terms.base else _floats(told.model)
         if told.words != terms.words or len(model) != terms.parameters:
             raise peer_error("the servers sent a model whose size is not the announced one")
-        task = Task(told.round, model, terms.settings, told.left, terms.clients, terms.layout)
+        task = Task(told.round, model, terms.rules, told.left, terms.clients, terms.layout)
         self._latest, self._task = told.round, (told, task)
         self._is_drawn = is_drawn(terms.settings.sampling)
         _log.info(
@@ -216,15 +236,22 @@ class Client:
             )
         return self._model
 
-    def submit(self, state: State, weight: float = 1.0) -> Receipt:
+    def submit(
+        self, state: State, weight: float = 1.0, metrics: Mapping[str, float] | None = None
+    ) -> Receipt:
         """Submits what was trained: its difference from the task's model, secret-shared with the
         servers.
 
         Args:
             state: the trained parameters. If servers know the names and shapes of the model, a
-                module or its state_dict() must have the same; a row has none.
+                module or its state_dict() must have the same; a row has none. With ``include`` or
+                ``exclude``, tensors that do not travel stay here; a row has only the values that
+                do.
             weight: the count of examples, if clients have different weights. More than the rounds'
                 greatest_weight counts as that; a warning and the receipt report it.
+            metrics: what the rounds' ``metrics`` name, such as the accuracy of the task's model on
+                this client's own examples. Servers learn means over the clients, weighted as
+                updates are. Values beyond ``greatest_metric`` are cut off, with a warning.
 
         Returns:
             A receipt. If an update is longer than the bound, a warning and the receipt report this
@@ -236,9 +263,10 @@ class Client:
                 names it and the limit. Or the norm is beyond what float64 holds.
             MisuseError: no round was joined; the state has another size than its model, or other
                 names, order or shapes than the servers know of it (the error names the first), or
-                holds something else than dense tensors of real numbers; the weight is not a
-                positive number, or is above 1 while the rounds have no ``greatest_weight``; or this
-                client is the coordinator.
+                holds something else than dense tensors of real numbers; a pattern of ``include`` or
+                ``exclude`` matches none of its tensors; the weight is not a
+                positive number, or is above 1 while the rounds have no ``greatest_weight``; metrics
+                have other names than the rounds'; or this client is the coordinator.
             RefusedError: a server refused it, as too late or against the round's rules.
             PeerError: a server cannot be reached; the submission does not count then.
         """
@@ -251,23 +279,29 @@ class Client:
             raise MisuseError(
                 f"weight is of type {type(weight).__name__}; it is a number, such as a count"
             )
-        change = change_of(state, task.model, task.layout)
+        change = change_of(state, task.model, task.layout, task.settings.travelling)
         rules = self._rounds(_clients_half(task.settings), None, task.clients)
         sent = rules.sent(Outgoing(change, float(weight)))
         counts = min(float(weight), task.settings.greatest_weight or 1.0)
         for remark in _remarks(sent, float(weight), counts, task.norm):
             warnings.warn(remark, SubmissionWarning, stacklevel=2)
         shortened = sent.shortened
+        names, greatest = task.settings.metrics, task.settings.greatest_metric
+        sent, cut = with_metrics(sent, metrics, names, greatest)
+        for name in cut:
+            remark = f"the metric {name} is beyond the rounds' greatest_metric of {greatest:g}"
+            warnings.warn(f"{remark}, and counts as that", SubmissionWarning, stacklevel=2)
         # After all steps, so that no step can undo it.
         sent = sent if self._is_drawn else zeroed(sent)
-        scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
+        bits, grid = task.settings.word_bits, task.settings.grid(task.clients)
+        steps, weight_steps = (UNIT, UNIT) if grid is None else (grid.steps, grid.weight_steps)
         digest = self._core.submit(
             core,
             sent.change.pieces,
             sent.change.from_there,
-            factor=sent.factor * 2.0**scale.bits,
-            limit=width.limit(bits, task.clients) * 2.0**scale.bits,
-            weight=int(fixed.encode(torch.tensor(sent.weight, dtype=torch.float64), scale)),
+            factor=sent.factor * steps,
+            limit=width.limit(bits, task.clients) * UNIT if grid is None else grid.limit + 1.0,
+            weight=round(sent.weight * weight_steps),
             bits=bits,
         )
         self.receipt = Receipt(task.round, digest.hex(), counts, shortened)
@@ -390,8 +424,18 @@ def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[
     found = []
     if counts < weight:
         found.append(capped(weight, counts))
-    if sent.shortened < 1:
-        found.append(shorter(sent.shortened, norm))
+    if sent.shortened < sent.by_rounding:
+        found.append(shorter(sent.shortened / sent.by_rounding, norm))
+    if sent.by_rounding < 1:
+        found.append(
+            f"rounding to steps made an update longer than the rounds' bound of {norm:g}: it was "
+            f"multiplied by {sent.by_rounding:.3g} for that; a smaller greatest_value avoids it"
+        )
+    if sent.cut:
+        found.append(
+            f"{counted(sent.cut, 'value')} of the update were beyond the rounds' greatest_value, "
+            "and were cut off there: agree on a greater one if that is often so"
+        )
     least = 2.0 ** -(VECTOR_BITS + 1)
     if 0 <= sent.weight < least:
         found.append(
@@ -414,7 +458,14 @@ def _clients_half(settings: Settings) -> Settings:
     checked for what hides clients.
     """
     settings = replace(
-        settings, noise=None, sigma=None, divisor=None, sampling=1.0, reveals_single=True
+        settings,
+        noise=None,
+        sigma=None,
+        divisor=None,
+        sampling=1.0,
+        quantile=None,
+        quantile_sigma=None,
+        reveals_single=True,
     )
     if settings.aggregator not in AGGREGATORS:
         settings = replace(settings, aggregator=_NOTHING_TO_DO)
@@ -441,7 +492,7 @@ def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
             ones, of which one cheated.
         RoundError: the weights do not add up to more than 0.
     """
-    settings, size = task.settings, len(task.model)
+    settings, size, grid = task.settings, len(task.model), task.settings.grid(task.clients)
     parts = [_numbers(part, np.int64) for part in told]
     for server, part in enumerate(told):
         if len(part) % 8:
@@ -452,7 +503,11 @@ def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
     if found not in (size, size + 1) or any(len(part) % 8 for part in told):
         raise peer_error("the servers sent parts that do not make a model of this size")
     revealed = fixed.decode(
-        torch.from_numpy(words[:found]), width.scale(settings.word_bits), torch.float32
+        torch.from_numpy(words[:found]),
+        width.scale(settings.word_bits, is_lifted=grid is not None and grid.is_lifted),
+        torch.float32,
     )
     unit = settings.norm if settings.noise is None else settings.norm / (settings.divisor or 1.0)
+    if grid is not None and not grid.is_lifted:
+        unit *= grid.weight_steps / grid.steps
     return task.model + Round((), unit).opened(revealed, size).to(torch.float32)

@@ -24,9 +24,18 @@
     aggregator = "fedavg"                      # some take more: attackers, chosen, trimmed, steps
     bound = "refuse"                           # for updates longer than the norm; "clip" clips them
     norm = 3.0
+    quantile = 0.5                             # the norm follows this quantile of clients' norms
+    quantile_rate = 0.2                        # how fast; with noise, quantile_sigma is needed
     minimum_clients = 2
-    word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
+    enough = 0.75                              # a count or a share of clients that end a round
+    word_bits = 64                             # 32 halves the upload of a mean with bound = "none";
+                                               # to 16 or 8 clients round
+    greatest_value = 3.0                       # with 16 or 8: what an element is cut off at
     checked = false                            # true: servers check that values stay in range
+    metrics = ["accuracy"]                     # what each client reports; servers learn the means
+    greatest_metric = 1.0                      # the greatest magnitude of these
+    include = ["*lora_*"]                      # names of the tensors that travel; all if not given
+    exclude = ["*running_*"]                   # names of tensors that each client keeps for itself
 
     [attestation]                              # optional: servers must attest, to each other and to
     kind = "tdx"                               # clients; a policy, as in parties.toml
@@ -109,6 +118,9 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "coordinator": int,
     "word_bits": int,
     "checked": bool,
+    "metrics": (list,),
+    "include": (list,),
+    "exclude": (list,),
 }
 _ROUND: Kinds = {
     "seconds": _NUMBER,
@@ -121,6 +133,7 @@ _NAMES = {
     _NUMBER: "a number",
     (int, str): "a whole number or a text",
     list: "tables",
+    (list,): "a list of texts",
     dict: "a table",
 }
 
@@ -375,7 +388,8 @@ class _Reading:
     def settings(self, rounds: dict[str, Any], clients: int) -> Settings:
         """Returns the settings of a round, after checking that they are possible and hide
         clients."""
-        settings = Settings(**rounds)
+        lists = {name: tuple(each) for name, each in rounds.items() if isinstance(each, list)}
+        settings = Settings(**{**rounds, **lists})
         try:
             chosen = described(settings.aggregator)
             check(settings, chosen)

@@ -1,5 +1,6 @@
 """What servers tell clients of a round that has no result, and of submissions that do not count."""
 
+from tacit.federated.rounds.metrics import TOO_GREAT
 from tacit.federated.rounds.round_state import Outcome
 from tacit.federated.rounds.steps import SERVERS_ROOT, TOO_LONG
 
@@ -15,7 +16,8 @@ EXPLANATIONS = {
     TOO_LONG: (
         "its norm is above the bound, or above the part of it that its weight allows, or its "
         "weight is not from 0 to 1 (or a server deviates)"
-    )
+    ),
+    TOO_GREAT: "a metric is above the rounds' greatest_metric (or a server deviates)",
 }
 
 #: The reason for a client that still waits for a round from before its servers were restarted.

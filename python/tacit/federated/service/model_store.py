@@ -27,9 +27,10 @@ from typing import Any, NamedTuple
 import torch
 
 from tacit import _core, atomic_write, checksums
-from tacit.errors import DeviationError, SetupError, cause, printable, setup_error
+from tacit.errors import DeviationError, MisuseError, SetupError, cause, printable, setup_error
 from tacit.federated.messages import counted
-from tacit.federated.rounds.states import State, in_a_row, in_form, named
+from tacit.federated.rounds.selection import EVERYTHING, Selection
+from tacit.federated.rounds.states import State, in_a_row, in_form
 from tacit.federated.service.exchange import content_of
 from tacit.federated.service.round_store import ANEW
 
@@ -54,18 +55,25 @@ class Kept(NamedTuple):
     ended: int
     #: The last of them; 0 if there is none.
     round: int
-    #: The BLAKE3 hash of its values.
+    #: The BLAKE3 hash of its values that travel.
     digest: str
-    #: Number of its values.
+    #: Number of these values.
     size: int
 
     @staticmethod
-    def of(model: State, ended: int = 0, number: int = 0, *, is_by_size: bool = False) -> "Kept":
+    def of(
+        model: State,
+        ended: int = 0,
+        number: int = 0,
+        *,
+        is_by_size: bool = False,
+        travelling: Selection = EVERYTHING,
+    ) -> "Kept":
         """Makes one with its digest.
 
         With ``is_by_size`` all models of one size have the same digest: then only the size counts.
         """
-        row = in_a_row(model).to(torch.float32)
+        row = in_a_row(model, travelling).to(torch.float32)
         row = torch.zeros_like(row) if is_by_size else row
         return Kept(model, ended, number, _core.blake3(content_of(row).tobytes()), row.numel())
 
@@ -73,13 +81,20 @@ class Kept(NamedTuple):
 class Models:
     """A server's file, and the one next to it."""
 
-    def __init__(self, path: Path, server: int = 0, federation: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        server: int = 0,
+        federation: str = "",
+        travelling: Selection = EVERYTHING,
+    ) -> None:
         """Reads the files, if they exist.
 
         Args:
             path: of the file.
             server: the server's number; on one machine all three servers may name the same file.
             federation: the name of the federation whose models these are.
+            travelling: which tensors of a model travel. The others stay as they are in the file.
 
         Raises:
             SetupError: a file cannot be read, is damaged, or is not a model of this federation.
@@ -87,9 +102,9 @@ class Models:
         # If the path is a link, the file that it leads to is replaced, not the link.
         path = path.resolve()
         self.path, self.pending_path = path, path.with_name(f"{path.name}.{server}{NEXT}")
-        self.federation = federation
-        self.settled = _read(path, federation)
-        self.pending = _read(self.pending_path, federation)
+        self.federation, self.travelling = federation, travelling
+        self.settled = _read(path, federation, travelling)
+        self.pending = _read(self.pending_path, federation, travelling)
         self._form: State | None = None
 
     @property
@@ -115,7 +130,7 @@ class Models:
             SetupError: the disk is full.
         """
         assert self._form is not None
-        size = sum(value.nbytes for value in named(self._form).values())
+        size = _bytes_of(self._form)
         atomic_write.check_room(self.path, size, "the model of the next round to")
 
     def pend(self, ended: int, number: int, row: torch.Tensor) -> None:
@@ -125,7 +140,9 @@ class Models:
             SetupError: it cannot be written.
         """
         assert self._form is not None
-        content = to_bytes(Kept.of(in_form(row, self._form), ended, number), self.federation)
+        model = in_form(row, self._form, self.travelling)
+        learned = Kept.of(model, ended, number, travelling=self.travelling)
+        content = to_bytes(learned, self.federation)
         try:
             atomic_write.write(self.pending_path, content, f"the model of round {number} to")
         except SetupError as error:
@@ -170,7 +187,15 @@ def to_bytes(kept: Kept, federation: str = "") -> bytes:
     return checksums.filled(archive[:-2] + len(comment).to_bytes(2, "little") + comment, KIND)
 
 
-def _read(path: Path, federation: str) -> Kept | None:
+def _bytes_of(form: State) -> int:
+    """Returns the bytes of a model's floating-point tensors, whether they travel or not."""
+    if isinstance(form, torch.Tensor):
+        return form.nbytes
+    entries = form.state_dict() if isinstance(form, torch.nn.Module) else form
+    return sum(value.nbytes for value in entries.values() if value.is_floating_point())
+
+
+def _read(path: Path, federation: str, travelling: Selection) -> Kept | None:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -190,7 +215,9 @@ def _read(path: Path, federation: str) -> Kept | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = torch.load(io.BytesIO(content), weights_only=True)
-        kept = Kept.of(model, about["ended"], about["round"])
+        kept = Kept.of(model, about["ended"], about["round"], travelling=travelling)
+    except MisuseError as error:
+        raise setup_error(f"{path}, which --out names: {error}") from None
     except Exception as error:
         raise setup_error(
             f"{path} holds no model of a federation, or this release of PyTorch cannot read it "

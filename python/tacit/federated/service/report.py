@@ -1,6 +1,7 @@
 """What a server reports of a round."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 
@@ -29,6 +30,19 @@ class Report:
     seconds: float
     #: The ε spent so far, including this round; ``None`` if there is no noise and so no account.
     epsilons: Epsilons | None
+    #: The bound on the norm of an update.
+    norm: float = 0.0
+    #: If the bound follows a quantile: the fraction of the clients whose updates were shorter, with
+    #: its noise.
+    fraction: float | None = None
+    #: The bytes of a client's vector as it travels.
+    upload: int = 0
+    #: The difference of neighbouring values that clients round to, after they multiplied them by
+    #: their weight's part of ``greatest_weight``. The rounding error of a value has a standard
+    #: deviation of at most half of it. 0 if values travel in 64 or 32 bits.
+    step: float = 0.0
+    #: The means of what clients report, weighted as their updates are, by name.
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def in_a_line(self) -> str:
         """Returns what the log says of the round."""

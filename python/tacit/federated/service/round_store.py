@@ -1,7 +1,7 @@
 """The file with the latest round that a server has seen. No round number is used again after a
 restart.
 
-The file keeps four more counts:
+The file keeps five more counts:
 
 - *Base.* If only clients know the model, the round that made it. It is written before any client
   learns that round's result. So servers that start again do not repeat what clients have learned.
@@ -10,6 +10,8 @@ The file keeps four more counts:
   0.
 - *Ended.* The number of rounds that have ended, with or without a result. Servers that start again
   do the rest.
+- *Log.* If the bound follows a quantile, the logarithm of the next round's bound over the first
+  one: see ``rounds.adaptive``.
 - *Common.* The number of rounds whose end all three servers are known to have seen, because the
   servers ended in order. A server that was killed may lack the last of those that ended here.
 """
@@ -22,6 +24,7 @@ from tacit import checksums
 from tacit.atomic_write import write
 from tacit.errors import DeviationError, setup_error
 from tacit.federated.privacy.account import MOST_ROUNDS, Account
+from tacit.federated.rounds.adaptive import MOST_LOG, ZERO
 
 #: The kind of the file, for its checksum.
 KIND = "round"
@@ -56,6 +59,8 @@ class Known(NamedTuple):
     ended: int = 0
     #: Rounds whose end all three servers have seen.
     common: int = 0
+    #: The logarithm of the bound, plus ``adaptive.ZERO``; 0 for the first bound.
+    log: int = 0
 
     def text(self) -> str:
         """Returns the file's first line. Zeros at its end are left out."""
@@ -103,6 +108,7 @@ class Latest:
         base: int,
         account: Account | None = None,
         ended: int | None = None,
+        log: int | None = None,
     ) -> None:
         """Writes what is known from now on, before it is sent to anyone.
 
@@ -111,7 +117,8 @@ class Latest:
         """
         spent = self.known.spent if account is None else account.rounds
         ended = self.known.ended if ended is None else ended
-        self._write(Known(number, base, spent, ended, self.known.common))
+        log = self.known.log if log is None else log
+        self._write(Known(number, base, spent, ended, self.known.common, log))
 
     def end(self, ended: int) -> None:
         """Writes that all three servers ended in order, so that each has seen the end of these
@@ -199,7 +206,8 @@ class Latest:
                 f"round {self.known.base}: put its file server-{server}.round back",
                 "server",
             )
-        return Known(number, base, spent)
+        # In the middle, so that no server alone moves it beyond what both others have.
+        return Known(number, base, spent, log=sorted(each.log for each in known)[1])
 
 
 def to_bytes(known: Known) -> bytes:
@@ -251,4 +259,5 @@ def _read(text: str) -> Known | None:
         return None
     known = Known(*map(int, words))
     is_right = known.base <= known.number and known.spent <= MOST_ROUNDS
+    is_right &= known.log == 0 or abs(known.log - ZERO) <= MOST_LOG
     return known if is_right and known.common <= known.ended else None

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ from typing import Any
 import torch
 
 from tacit import _core, errors
-from tacit.errors import CheatingError, DeviationError, MisuseError, TacitError, tellable
+from tacit.errors import CheatingError, MisuseError, TacitError, tellable
 from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Account
 from tacit.federated.privacy.joint import check_values
+from tacit.federated.rounds.adaptive import bound_of, moved
 from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.round_state import Outcome, RoundError
 from tacit.federated.rounds.settings import ROOTS
@@ -35,7 +37,7 @@ from tacit.federated.rounds.states import State, change_of, in_a_row, layout_of
 from tacit.federated.rounds.steps import SERVERS_ROOT, Round, Rounds
 from tacit.federated.service.attesting import attestation_of
 from tacit.federated.service.config import SERVERS, Federation
-from tacit.federated.service.exchange import content_of, is_sum, part_of, taken
+from tacit.federated.service.exchange import content_of, part_of, taken
 from tacit.federated.service.explanations import (
     DISAGREEMENT,
     STARTED_AGAIN,
@@ -50,19 +52,13 @@ from tacit.federated.service.report import Report
 from tacit.federated.service.round_store import Latest, check_same
 from tacit.federated.service.startup import account_of, common_configuration, latest_of, parts_of
 from tacit.federated.service.terms import Terms, check_size
+from tacit.federated.service.waiting import until_ready
 from tacit.meter import Meter
 from tacit.parties.spawn import LATE
 from tacit.parties.warmup import prepare
 from tacit.sessions import PATIENCE, Session, running
 
 _log = logging.getLogger(__name__)
-
-#: Interval, in seconds, at which servers that wait for clients tell each other that they do.
-TOGETHER = 5.0
-
-#: Messages between servers that wait for clients: some clients may still submit, none will, or the
-#: coordinator says that none will.
-WAITING, READY, CLOSED = b"waiting", b"ready", b"closed"
 
 #: Seconds in which clients may still ask why a round failed, before its servers end.
 PARTING = 5.0
@@ -80,7 +76,7 @@ class Server:
         latest: Latest,
         parts: Parts | None,
         account: Account | None,
-        rules: Round,
+        rounds: Rounds,
     ) -> None:
         """Sets the state up. See :meth:`open`."""
         self.federation = federation
@@ -92,11 +88,12 @@ class Server:
         self._account = account
         #: Clients of the last round that may still ask for its result.
         self._waiting: list[int] = []
-        self._rules = rules
+        self._rounds, self._norm_log = rounds, latest.known.log
+        self._rules = rounds(federation.settings, account, federation.clients)
         self._memory = Memory()
         #: A text that stands for the names and shapes of the model, and its number of values.
         self._layout, self._values = "", 0
-        self._common_configuration = common_configuration(federation, rules)
+        self._common_configuration = common_configuration(federation, self._rules)
         #: The number of the federation's rounds that have ended.
         self.ended = latest.known.ended
         #: Whether no round has begun since this process started.
@@ -165,7 +162,7 @@ class Server:
             attestation=attestation,
         )
         with running(core, PATIENCE) as session:
-            server = Server(federation, number, session, intake, latest, parts, account, rules)
+            server = Server(federation, number, session, intake, latest, parts, account, rounds)
             try:
                 yield server
             except TacitError:
@@ -249,7 +246,8 @@ class Server:
             model: the parameters that clients begin from, the same at all servers. If a coordinator
                 has them, only their number counts. For a module or a state_dict(), clients hear
                 names and shapes, and must submit the same. A row of as many values, as in a report,
-                keeps the names.
+                keeps the names. With ``include`` or ``exclude``, only what travels of a state
+                counts, and a row has only that.
             root: at the server that the setting ``root`` names, what it trained from that model on
                 trusted data. It is shared in the session, and validated as the clients' vectors
                 are.
@@ -273,13 +271,15 @@ class Server:
             check_values(model.numel())
         self._session.core.note(self._common_configuration)
         number, base = self._agree_on_number()
+        norm = self._adapted()
         is_of_updates = self.federation.settings.coordinator is not None
         if is_of_updates:
             model = torch.zeros_like(model)
         layout = "" if is_of_updates else self._layout
         terms = Terms(
-            self.federation.settings, model.numel(), self.federation.clients, base, layout
+            self.federation.settings, model.numel(), self.federation.clients, base, layout, norm
         )
+        terms.check_words()
         # A model that servers are not to know is not sent: clients have it.
         content = content_of(model[:0] if base or is_of_updates else model)
         told = terms.to_bytes()
@@ -296,14 +296,13 @@ class Server:
         if self._parts is not None:
             self._parts.begin(base)
             self._parts.check_room(model.numel())
-        self._latest.keep(number, base, self._account)
+        self._latest.keep(number, base, self._account, log=self._norm_log)
         _log.info("server %d: round %d of %d values began", self.number, number, terms.parameters)
         self._intake.begin(
             self._session.core,
             number,
-            terms.numbers,
-            terms.settings.word_bits,
-            is_sum(terms.settings),
+            *terms.taken_as,
+            terms.settings.is_sum,
             told,
             content,
             self.federation.seconds,
@@ -334,6 +333,8 @@ class Server:
             part = None
             if outcome is not None and outcome.sealed is not None:
                 part = Part(number, tag, common, own, part_of(self._session, outcome.sealed))
+            if outcome is not None and outcome.fraction is not None:
+                self._norm_log = moved(self._norm_log, outcome.fraction, *self._quantile)
             self._keep(number, base, model, part, models)
             if part is not None:
                 self._intake.tell(number, part.content, is_part=True, own=own)
@@ -360,6 +361,13 @@ class Server:
             refused=refused,
             failure=failure,
             seconds=time.perf_counter() - started,
+            norm=terms.rules.norm,
+            fraction=None if outcome is None else outcome.fraction,
+            upload=8 * terms.words,
+            step=terms.step,
+            metrics=dict(
+                zip(terms.settings.metrics, outcome.means if outcome else (), strict=False)
+            ),
             epsilons=None if self._account is None else self._account.spent,
         )
         level = logging.INFO if report.failure is None else logging.WARNING
@@ -367,10 +375,15 @@ class Server:
         return report
 
     def _in_a_row(self, model: State) -> torch.Tensor:
-        """Returns the model's values. Keeps their names for later rounds of a model of the same
-        size."""
-        layout = layout_of(model)
-        row = model.detach().reshape(-1) if isinstance(model, torch.Tensor) else in_a_row(model)
+        """Returns the model's values that travel. Keeps their names for later rounds of a model of
+        the same size."""
+        travelling = self.federation.settings.travelling
+        layout = layout_of(model, travelling)
+        row = (
+            model.detach().reshape(-1)
+            if isinstance(model, torch.Tensor)
+            else in_a_row(model, travelling)
+        )
         check_size(row.numel())
         if layout or row.numel() != self._values:
             self._layout, self._values = layout, row.numel()
@@ -391,7 +404,9 @@ class Server:
                 f"server {self.number} is not the root of this federation, which is "
                 f"{self.federation.settings.root!r}: leave root out"
             )
-        return self._rules.sent(Outgoing(change_of(root, model, self._layout), 1.0)).update()
+        travelling = self.federation.settings.travelling
+        change = change_of(root, model, self._layout, travelling)
+        return self._rules.sent(Outgoing(change, 1.0)).update()
 
     def _keep(
         self,
@@ -416,7 +431,7 @@ class Server:
         if models is not None:
             models.settle()
         self.ended += 1
-        self._latest.keep(number, base, self._account, self.ended)
+        self._latest.keep(number, base, self._account, self.ended, self._norm_log)
 
     def _compared(
         self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None
@@ -519,7 +534,23 @@ class Server:
         known = self._latest.agreed(told, bases)
         if self._account is not None:
             self._account.catch_up(known.spent)
+        self._norm_log = known.log
         return known.number, known.base
+
+    @property
+    def _quantile(self) -> tuple[float, float]:
+        settings = self.federation.settings
+        return settings.quantile or 0.0, settings.quantile_rate
+
+    def _adapted(self) -> float | None:
+        """Gives the round its bound, if that follows a quantile, and returns it."""
+        settings = self.federation.settings
+        if settings.quantile is None:
+            return None
+        norm = bound_of(settings.norm, self._norm_log)
+        rules = replace(settings, norm=norm)
+        self._rules = self._rounds(rules, self._account, self.federation.clients)
+        return norm
 
     def _gathered(self) -> tuple[_core.Submissions, bool]:
         """Waits for submissions, then closes the intake, even if a server fails.
@@ -528,44 +559,11 @@ class Server:
             The complete submissions, and whether the coordinator ended the round.
         """
         try:
-            is_closed = self._wait()
+            is_closed = until_ready(self._session, self._intake, self.federation)
         finally:
             submissions = self._intake.end()
             self._waiting = submissions.clients
         return submissions, is_closed
-
-    def _wait(self) -> bool:
-        """Waits until every server is done waiting for clients, and returns whether the coordinator
-        ended the round at one of them.
-
-        A server is done if it holds all clients' submissions completely, its deadline is over, or
-        the coordinator has told it that no other client will submit. The servers tell each other.
-
-        A coordinator that tells servers different things changes when the round ends, and nothing
-        else: the servers compare afterwards which clients count.
-
-        Raises:
-            PeerError: a server is not ready long after the deadline.
-        """
-        until = time.monotonic() + self.federation.seconds + self.federation.timeout
-        is_past = False
-        while True:
-            # On a machine that was busy or asleep, the others' answers may be from before their
-            # deadline, however late it is now. So only an exchange that begins past the time limit
-            # counts: they answer it after their deadline.
-            was_past, is_past = is_past, time.monotonic() > until
-            ready = self._intake.wait(
-                self.federation.submitting, min(TOGETHER, self.federation.timeout / 4)
-            )
-            own = WAITING if not ready else CLOSED if self._intake.is_closed() else READY
-            told = self._session.told_by_all(own)
-            late = [server for server, each in enumerate(told) if each not in (READY, CLOSED)]
-            if not late:
-                return CLOSED in told
-            if was_past:
-                raise DeviationError.of(
-                    late[0], "was not ready after the deadline of the round", "server"
-                )
 
     def _combined(
         self,

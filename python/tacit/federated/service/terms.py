@@ -3,7 +3,9 @@
 They contain the settings that the clients' halves of the steps need."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from tacit.errors import MisuseError, PeerError, peer_error
@@ -26,16 +28,50 @@ class Terms:
     #: Stands for the names and shapes of the model's tensors, see ``states``; empty if they have
     #: none.
     layout: str = ""
+    #: The round's bound, if it follows a quantile; else that of the settings.
+    norm: float | None = None
+
+    @property
+    def rules(self) -> Settings:
+        """The settings of this round, with its bound."""
+        return self.settings if self.norm is None else replace(self.settings, norm=self.norm)
 
     @property
     def numbers(self) -> int:
-        """The number of values that a client sends: its vector and its weight."""
-        return self.parameters + 1
+        """The number of values that a client sends: its vector, its metrics and its weight."""
+        return self.parameters + len(self.settings.metrics) + 1
 
     @property
     def words(self) -> int:
         """The number of words of 64 bits in which these travel."""
         return width.words(self.settings.word_bits, self.numbers)
+
+    @property
+    def taken_as(self) -> tuple[int, int]:
+        """How many numbers the intake takes of a client, and their bits. Vectors that are not only
+        added up are taken as words."""
+        if self.settings.is_sum:
+            return self.numbers, self.settings.word_bits
+        return self.words, width.WHOLE
+
+    @property
+    def step(self) -> float:
+        """The difference of neighbouring values that clients round to; 0 if they do not."""
+        grid = self.rules.grid(self.clients)
+        return 0.0 if grid is None else self.rules.norm / grid.steps
+
+    def check_words(self) -> None:
+        """Checks that a model is large enough for servers that convert numbers to words.
+
+        Raises:
+            MisuseError: all its numbers fit one word.
+        """
+        grid = self.settings.grid(self.clients)
+        if grid is not None and grid.is_lifted and self.words < 2:
+            raise MisuseError(
+                f"word_bits = {self.settings.word_bits} for a model of {self.parameters} values, "
+                "which are less than two words of 64 bits: take word_bits = 64"
+            )
 
     def to_bytes(self) -> bytes:
         """Encodes the terms, byte for byte the same at every server."""
@@ -52,7 +88,7 @@ class Terms:
         """
         try:
             entries = json.loads(told)
-            terms = Terms(**{**entries, "settings": Settings(**entries["settings"])})
+            terms = Terms(**{**entries, "settings": _settings(entries["settings"])})
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise _unreadable() from None
         if not all(_is(getattr(terms.settings, each.name), each.type) for each in fields(Settings)):
@@ -62,13 +98,23 @@ class Terms:
             1 <= terms.parameters < 2**27 and terms.base >= 0 and terms.clients >= 1
         ):
             raise _unreadable()
+        if terms.norm is not None and not (type(terms.norm) is float and 0 < terms.norm < math.inf):
+            raise _unreadable()
         if not isinstance(terms.layout, str) or len(terms.layout) % DIGITS:
             raise _unreadable()
         return terms
 
 
+def _settings(entries: Mapping[str, Any]) -> Settings:
+    """Returns settings. JSON has lists where they have tuples."""
+    lists = {name: tuple(each) for name, each in entries.items() if isinstance(each, list)}
+    return Settings(**{**entries, **lists})
+
+
 def _is(given: object, kind: Any) -> bool:
     """Tells whether a value is of a field's type. An integer is valid as a float; a bool is not."""
+    if kind == tuple[str, ...]:
+        return isinstance(given, tuple) and all(isinstance(each, str) for each in given)
     if isinstance(given, bool):
         return kind is bool
     return isinstance(given, kind) or (isinstance(given, int) and isinstance(1.0, kind))
