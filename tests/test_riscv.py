@@ -281,18 +281,19 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     assert ended.returncode == 1
     refused = json.loads(found.read_text())["refused"]
     assert f"tacit: {len(refused)} lines are refused:\n" + "\n".join(refused) in ended.stderr
-    line = r" in merge \(psi_merge.c:(\d+)\), called from main \(.*\): (memory|a loop)"
+    line = r" in merge \(psi_merge.c:(\d+)\), called from main \(.*\): (memory|a loop|branch)"
     own = [re.search(line, each) for each in refused]
     assert [each.groups() for each in own if each] == [
         ("21", "memory"),
         ("22", "memory"),
         ("20", "a loop"),
+        ("24", "branch"),
     ]
     # The end of the loop depends on the number of elements written. The runtime's part of it is
     # reported once.
-    assert len(refused) == 4
-    assert "called from memcpy" in refused[3]
-    assert "from main (psi_merge.c:36)" in refused[3]
+    assert len(refused) == 5
+    assert "called from memcpy" in refused[4]
+    assert "from main (psi_merge.c:36)" in refused[4]
     # A length is enough instead of a file.
     ended = command("riscv", "cost", SUMS, "--secret", "x=0:u32:-1", "--output", "sums=all")
     assert ended.returncode == 1
@@ -432,7 +433,7 @@ def test_the_command_runs_programs_between_processes(tmp_path: Path) -> None:
 MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a branch": (
         lambda p, a: p.call("sort", ["a", "len:a"], secret={"a": (0, a)}),
-        r"the program stopped at 0x[0-9a-f]+ in sort: a loop's exit depends on a secret",
+        r"the program stopped at 0x[0-9a-f]+ in sort: the sides of branches on secrets part again",
     ),
     "beyond the end": (
         lambda p, a: p.call("mean", ["a", 5], secret={"a": (0, a)}),
@@ -465,7 +466,9 @@ def test_what_cannot_be_says_why(mistake: str) -> None:
     call, message = MISTAKES[mistake]
 
     def program() -> str:
-        values = np.array([3, 1, 2], np.uint32 if mistake == "a branch" else np.uint64)
+        values = np.array([3, 1, 2], np.uint64)
+        if mistake == "a branch":
+            values = np.array([3, 1, 2, 9, 0, 2, 7], np.uint32)
         with pytest.raises(MisuseError, match=message) as error:
             call(tacit.riscv.load(ELF), values if tacit.session().party == 0 else None)
         return str(error.value)
