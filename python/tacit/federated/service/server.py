@@ -135,7 +135,7 @@ class Server:
         parts = parts_of(federation, number)
         # Settings that are impossible are reported before connecting.
         rules = rounds(federation.settings, account, federation.clients)
-        attestation = attestation_of(federation, rules)
+        attestation = attestation_of(federation, rules, account)
         for_servers, for_clients = listeners or (
             _core.Listener(own.listen),
             _core.Listener(own.listen_for_clients),
