@@ -175,9 +175,7 @@ def test_another_measurement_is_refused(tmp_path: Path) -> None:
 def test_another_federation_is_refused(tmp_path: Path) -> None:
     config = trial(tmp_path)
     other = of_client(config, lambda text: text.replace('name = "test"', 'name = "tests"'))
-    refused_by(
-        config, other, PeerError, "it has not attested: this server is of another federation"
-    )
+    refused_by(config, other, RefusedError, "refused: this server is of another federation")
 
 
 def test_a_table_that_is_wrong_is_named(tmp_path: Path) -> None:
