@@ -20,14 +20,20 @@ from worlds import LONG, written
 
 from commands import tacit as run
 from tacit import _core
-from tacit.errors import PeerError, RefusedError, SetupError
+from tacit.errors import MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
 from tacit.federated.aggregators import aggregator
 from tacit.federated.privacy.account import Account
 from tacit.federated.rounds.round_state import Step
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Combine, Noise, Round, Select, Spend, Validate
-from tacit.federated.service.attesting import add_trial, attestation_of, digest_of, rules_of
+from tacit.federated.service.attesting import (
+    add_trial,
+    attestation_of,
+    check_adapted,
+    digest_of,
+    rules_of,
+)
 from tacit.federated.service.config import Federation
 from tacit.federated.service.local import Plan, ServerReport, Servers
 from tacit.federated.service.server import Server
@@ -375,6 +381,29 @@ def test_a_server_without_noise_does_not_open(tmp_path: Path) -> None:
     assert digest in str(raised.value)
     config.write_text(re.sub(r"programs = .*", f'programs = ["{digest}"]', config.read_text()))
     assert attestation_of(Federation.read(config), rules, account) is not None
+
+
+def test_an_adapted_round_is_the_attested_one(tmp_path: Path) -> None:
+    """A server whose bound follows a quantile makes each round anew."""
+    own = tmp_path / "mine.py"
+    own.write_text("def combine(vectors, weights):\n    return vectors.mean(0)\n")
+    rules = f'aggregator = "{own}:combine"\nquantile = 0.5\n'
+    config = written(tmp_path, 3, rules=rules)
+    add_trial(config, "simulated")
+    federation = Federation.read(config)
+    settings = replace(federation.settings, norm=2.0)
+    attested, usual = (Round.of(each, None, 3) for each in (federation.settings, settings))
+    check_adapted(federation, settings, None, attested, usual)
+    without_check = [
+        replace(step, bound="none") if isinstance(step, Validate) else step for step in usual.steps
+    ]
+    says = "others than this server attests"
+    for steps in (without_check, usual.steps[1:]):
+        with pytest.raises(MisuseError, match=says):
+            check_adapted(federation, settings, None, attested, replace(usual, steps=steps))
+    own.write_text("def combine(vectors, weights):\n    return vectors.sum(0)\n")
+    with pytest.raises(MisuseError, match=says):
+        check_adapted(federation, settings, None, attested, Round.of(settings, None, 3))
 
 
 def test_the_aggregator_that_runs_is_attested(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ steps, are vouched for by the image that evidence measures, as tacit itself is.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tacit.errors import MisuseError, SetupError, cause, setup_error
 from tacit.federated.aggregators import AGGREGATORS, Aggregator
 from tacit.federated.privacy.account import Account
 from tacit.federated.rounds.round_state import Step
+from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Combine, Round
 from tacit.federated.service.config import Federation
 
@@ -88,6 +89,44 @@ def attestation_of(
         raise setup_error(f"{federation.path}: {said}; {remedy}") from None
 
 
+def check_adapted(
+    federation: Federation,
+    settings: Settings,
+    account: Account | None,
+    attested: Round,
+    adapted: Round,
+) -> None:
+    """Checks that a round whose bound was adapted is the attested one but for that.
+
+    Args:
+        federation: the configuration, with the first bound.
+        settings: those of the adapted round.
+        account: the server's account, with noise.
+        attested: the round with the first bound, of which evidence was made.
+        adapted: the new round.
+
+    Raises:
+        MisuseError: it has other steps, or its aggregator's file has changed.
+    """
+    if federation.attestation is None:
+        return
+    before = _kept(federation, federation.settings, account, attested)
+    if before != _kept(federation, settings, account, adapted):
+        raise MisuseError(
+            "the steps of this round are others than this server attests: the function that makes "
+            "rounds, or the file of the aggregator, has changed them; start all servers again"
+        )
+
+
+def _kept(
+    federation: Federation, settings: Settings, account: Account | None, rules: Round
+) -> tuple[bool, str | None, list[str]]:
+    """Returns what stays of a round when its bound is adapted."""
+    own = _own_round(replace(federation, settings=settings), rules, account)
+    names = [_name_of(type(step)) for step in rules.steps]
+    return own is None, _content_of(settings.aggregator, rules), names
+
+
 def add_trial(config: Path, kind: str) -> None:
     """Adds a table ``[attestation]`` to a file: servers run this release, with these rules.
 
@@ -146,7 +185,10 @@ def _encoded(value: Any) -> Any:
         return ["account", _encoded(value.mechanism), value.budget]
     if isinstance(value, Aggregator):
         value = replace(value, name=_unplaced(value.name))
-    if is_dataclass(value) or isinstance(value, Step):
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {each.name: getattr(value, each.name) for each in fields(value)}
+        return [_name_of(type(value)), _encoded(parts)]
+    if isinstance(value, Step):
         return [_name_of(type(value)), _encoded(vars(value))]
     return _name_of(value if hasattr(value, "__qualname__") else type(value))
 
