@@ -1,27 +1,43 @@
 """Federations whose servers attest: to each other, and to clients before these hand in anything."""
 
+import datetime
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
 from worlds import LONG, written
 
 from commands import tacit as run
 from tacit import _core
-from tacit.errors import PeerError, RefusedError, SetupError
+from tacit.errors import MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
+from tacit.federated.aggregators import aggregator
+from tacit.federated.privacy.account import Account
 from tacit.federated.rounds.round_state import Step
 from tacit.federated.rounds.settings import Settings
-from tacit.federated.rounds.steps import Round
-from tacit.federated.service.attesting import add_trial, digest_of, rules_of
+from tacit.federated.rounds.steps import Combine, Noise, Round, Select, Spend, Validate
+from tacit.federated.service.attesting import (
+    add_trial,
+    attestation_of,
+    check_adapted,
+    digest_of,
+    rules_of,
+)
 from tacit.federated.service.config import Federation
 from tacit.federated.service.local import Plan, ServerReport, Servers
 from tacit.federated.service.server import Server
+from tacit.federated.service.startup import account_of
 
 #: The sentence of every threat model of attested servers.
 PHYSICAL = "who owns the machine can forge its evidence"
@@ -165,9 +181,7 @@ def test_another_measurement_is_refused(tmp_path: Path) -> None:
 def test_another_federation_is_refused(tmp_path: Path) -> None:
     config = trial(tmp_path)
     other = of_client(config, lambda text: text.replace('name = "test"', 'name = "tests"'))
-    refused_by(
-        config, other, PeerError, "it has not attested: this server is of another federation"
-    )
+    refused_by(config, other, RefusedError, "refused: this server is of another federation")
 
 
 def test_a_table_that_is_wrong_is_named(tmp_path: Path) -> None:
@@ -185,6 +199,55 @@ def test_a_table_that_is_wrong_is_named(tmp_path: Path) -> None:
         with pytest.raises(SetupError, match=re.escape(says)) as raised:
             Federation.read(config)
         assert str(config) in str(raised.value)
+
+
+def collateral_of_amds_form(path: Path) -> None:
+    """Writes a certificate and a revocation list of the test's own, signed as AMD signs."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ARK-Own")])
+    begin = datetime.datetime.now(datetime.UTC)
+    end = begin + datetime.timedelta(days=1)
+    how = padding.PSS(padding.MGF1(hashes.SHA384()), 48)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(begin)
+        .not_valid_after(end)
+        .sign(key, hashes.SHA384(), rsa_padding=how)
+    )
+    revoked = x509.CertificateRevocationListBuilder(name, begin, end).sign(
+        key, hashes.SHA384(), rsa_padding=how
+    )
+    pem = Encoding.PEM
+    path.write_bytes(certificate.public_bytes(pem) + revoked.public_bytes(pem))
+
+
+def test_nested_tables_reach_the_policy(tmp_path: Path) -> None:
+    config = written(tmp_path, 2)
+    collateral_of_amds_form(tmp_path / "amd.pem")
+    table = """
+[attestation]
+kind = "sev-snp"
+measurements = ["{digits}"]
+collateral = "amd.pem"
+allow_smt = true
+[attestation.least_tcb]
+milan = {{ bootloader = 4, tee = 0, snp = 24, microcode = 219 }}
+genoa = {{ bootloader = 4, tee = 0, snp = 24, microcode = 219 }}
+"""
+    right = config.read_text() + table.format(digits=96 * "a")
+    config.write_text(right)
+    federation = Federation.read(config)
+    assert federation.attestation is not None
+    assert _core.Attestation.of_client(federation.attestation).kind == "sev-snp"
+    given = tomllib.loads(right)["attestation"]
+    given["collateral"] = str(tmp_path / "amd.pem")
+    assert tomllib.loads(federation.attestation) == given
+    config.write_text(right.replace("snp = 24", 'snp = 24, "a b" = [[1], { c = inf }]'))
+    with pytest.raises(SetupError, match="a b"):
+        Federation.read(config)
+    config.write_text(right.replace("snp = 24", "snp = 300"))
+    with pytest.raises(SetupError, match="300"):
+        Federation.read(config)
 
 
 def test_rules_outside_the_policy_are_refused_with_a_remedy(tmp_path: Path) -> None:
@@ -247,14 +310,121 @@ def test_the_digest_is_of_the_rules_alone(tmp_path: Path) -> None:
     assert digest_of(Federation.read(config)) == differing[0]
 
 
-def test_steps_of_a_users_own_count(tmp_path: Path) -> None:
-    class Other(Step):
-        pass
+@dataclass(frozen=True)
+class Other(Step):
+    """A user's own step."""
 
-    federation = Federation.read(written(tmp_path, 2))
-    usual = Round.of(federation.settings).steps
-    assert digest_of(federation, usual) == digest_of(federation)
-    assert digest_of(federation, [*usual, Other()]) != digest_of(federation)
+    factor: float = 1.0
+
+
+def test_steps_other_than_the_settings_count(tmp_path: Path) -> None:
+    """Whatever a server's program does to a round's steps, it has another digest."""
+    rules = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\nminimum_clients = 2\n'
+    rules += 'aggregator = "fedavg"\n'
+    federation = Federation.read(written(tmp_path, 2, rules=rules))
+    account = account_of(federation, 0)
+
+    def of(change: Callable[[list[Step]], list[Step]], **others: Any) -> str:
+        usual = Round.of(federation.settings, account, federation.clients)
+        changed = replace(usual, steps=change(list(usual.steps)), **others)
+        return digest_of(federation, changed, account)
+
+    def but(kind: type[Step], **changes: Any) -> Callable[[list[Step]], list[Step]]:
+        return lambda steps: [
+            replace(step, **changes) if isinstance(step, kind) else step for step in steps
+        ]
+
+    def lacking(kind: type[Step]) -> Callable[[list[Step]], list[Step]]:
+        return lambda steps: [step for step in steps if not isinstance(step, kind)]
+
+    assert of(lambda steps: steps) == digest_of(federation)
+    krum = aggregator("krum")
+    differing = [
+        digest_of(federation),
+        *(of(lacking(kind)) for kind in (Select, Validate, Noise, Spend)),
+        of(but(Noise, deviation=1e-9)),
+        of(but(Validate, bound="none")),
+        of(but(Validate, minimum=1)),
+        of(but(Combine, aggregator=krum)),
+        of(but(Combine, aggregator=krum.having(attackers=1))),
+        of(but(Combine, aggregator=replace(aggregator("fedavg"), combine=krum.combine))),
+        of(lambda steps: [*steps[1:], steps[0]]),
+        of(lambda steps: [*steps, Other()]),
+        of(lambda steps: [*steps, Other(2.0)]),
+        of(lambda steps: steps, unit=2.0),
+    ]
+    assert len(set(differing)) == len(differing)
+    account.spend()
+    assert of(lambda steps: steps) == differing[0]
+    assert of(lacking(Noise)) == differing[3]
+
+
+def test_a_server_without_noise_does_not_open(tmp_path: Path) -> None:
+    """Its policy names the rules of the file alone. The remedy is followed once."""
+    config = written(tmp_path, 2, rules='noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n')
+    add_trial(config, "simulated")
+
+    def silent(settings: Settings, account: Account | None, clients: int) -> Round:
+        usual = Round.of(settings, account, clients)
+        return replace(usual, steps=[step for step in usual.steps if type(step) is not Noise])
+
+    says = "has other steps than its settings describe"
+    with (
+        pytest.raises(SetupError, match=says) as raised,
+        Server.open(config, 0, threads=1, rounds=silent),
+    ):
+        raise AssertionError
+    federation = Federation.read(config)
+    account = account_of(federation, 0)
+    rules = silent(federation.settings, account, federation.clients)
+    digest = digest_of(federation, rules, account)
+    assert digest in str(raised.value)
+    config.write_text(re.sub(r"programs = .*", f'programs = ["{digest}"]', config.read_text()))
+    assert attestation_of(Federation.read(config), rules, account) is not None
+
+
+def test_an_adapted_round_is_the_attested_one(tmp_path: Path) -> None:
+    """A server whose bound follows a quantile makes each round anew."""
+    own = tmp_path / "mine.py"
+    own.write_text("def combine(vectors, weights):\n    return vectors.mean(0)\n")
+    rules = f'aggregator = "{own}:combine"\nquantile = 0.5\n'
+    config = written(tmp_path, 3, rules=rules)
+    add_trial(config, "simulated")
+    federation = Federation.read(config)
+    settings = replace(federation.settings, norm=2.0)
+    attested, usual = (Round.of(each, None, 3) for each in (federation.settings, settings))
+    check_adapted(federation, settings, None, attested, usual)
+    without_check = [
+        replace(step, bound="none") if isinstance(step, Validate) else step for step in usual.steps
+    ]
+    says = "others than this server attests"
+    for steps in (without_check, usual.steps[1:]):
+        with pytest.raises(MisuseError, match=says):
+            check_adapted(federation, settings, None, attested, replace(usual, steps=steps))
+    own.write_text("def combine(vectors, weights):\n    return vectors.sum(0)\n")
+    with pytest.raises(MisuseError, match=says):
+        check_adapted(federation, settings, None, attested, Round.of(settings, None, 3))
+
+
+def test_the_aggregator_that_runs_is_attested(tmp_path: Path) -> None:
+    """A file that changes after it was loaded, or lies elsewhere, changes nothing."""
+    own = tmp_path / "mine.py"
+    own.write_text("def combine(vectors, weights):\n    return vectors.mean(0)\n")
+    rules = f'aggregator = "{own}:combine"\n'
+    config = written(tmp_path, 3, rules=rules)
+    federation = Federation.read(config)
+    loaded = Round.of(federation.settings, None, federation.clients)
+    right = digest_of(federation)
+    assert digest_of(federation, loaded) == right
+    elsewhere = tmp_path / "other" / "mine.py"
+    elsewhere.parent.mkdir()
+    own.rename(elsewhere)
+    moved = Federation.read(of_client(config, lambda text: text.replace(str(own), str(elsewhere))))
+    assert digest_of(moved) == right
+    assert digest_of(moved, Round.of(moved.settings, None, 3)) == right
+    elsewhere.write_text("def combine(vectors, weights):\n    return vectors.sum(0)\n")
+    assert digest_of(moved) != right
+    assert digest_of(moved, replace(loaded, steps=loaded.steps)) != digest_of(moved)
 
 
 def test_servers_with_other_rules_do_not_meet(tmp_path: Path) -> None:

@@ -24,6 +24,10 @@ pub struct GuestRules {
     pub least: LeastVersions,
     /// Whether its cores may run two threads each.
     pub allow_smt: bool,
+    /// Whether the key of a cloud's provider may sign, which is no single machine's.
+    pub allow_vlek: bool,
+    /// Whether the firmware must have checked that no two addresses are of the same memory.
+    pub demand_alias_check: bool,
     /// Privilege level of the software that attests.
     pub vmpl: u32,
 }

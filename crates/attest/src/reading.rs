@@ -9,6 +9,8 @@
 //! collateral = "collateral.json"   # the vendor's collateral, relative to the policy
 //! least_tcb = { milan = { bootloader = 4, tee = 0, snp = 24, microcode = 219 } } # "sev-snp"
 //! allow_smt = true                 # optional, "sev-snp": cores may run two threads each
+//! allow_vlek = true                # optional, "sev-snp": a cloud provider's key may sign
+//! demand_alias_check = true        # optional, "sev-snp": the memory was checked for aliases
 //! vmpl = 0                         # optional, "sev-snp": privilege level of what attests
 //! allow_simulated = true           # only for "simulated", and needed there
 //! ```
@@ -28,6 +30,9 @@ const LARGEST: u64 = 1 << 20;
 /// Most entries of one list.
 const MOST: usize = 64;
 
+/// The lowest privilege level of SEV-SNP.
+const LOWEST_LEVEL: u32 = 3;
+
 /// A policy as it is written, in a file of its own or in a table of another file.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +45,8 @@ struct Entries {
     least_evaluation: Option<u32>,
     least_tcb: Option<LeastVersions>,
     allow_smt: Option<bool>,
+    allow_vlek: Option<bool>,
+    demand_alias_check: Option<bool>,
     vmpl: Option<u32>,
     collateral: Option<PathBuf>,
     #[serde(default)]
@@ -81,14 +88,30 @@ impl Entries {
             ("least_evaluation", !is_snp, self.least_evaluation.is_some()),
             ("least_tcb", is_snp, self.least_tcb.is_some()),
             ("allow_smt", is_snp, self.allow_smt.is_some()),
+            ("allow_vlek", is_snp, self.allow_vlek.is_some()),
+            (
+                "demand_alias_check",
+                is_snp,
+                self.demand_alias_check.is_some(),
+            ),
             ("vmpl", is_snp, self.vmpl.is_some()),
         ];
         if let Some((name, ..)) = written.iter().find(|(_, fits, is_set)| *is_set && !fits) {
             return Err(Error::Policy(format!("{name} is not for kind \"{kind}\"")));
         }
+        if let Some(vmpl) = self.vmpl.filter(|vmpl| *vmpl > LOWEST_LEVEL) {
+            return Err(Error::Policy(format!(
+                "vmpl = {vmpl}; privilege levels are 0 to {LOWEST_LEVEL}"
+            )));
+        }
+        if let Some(what) = self.least_tcb.and_then(|least| least.defect()) {
+            return Err(Error::Policy(format!("least_tcb {what}")));
+        }
         Ok(self.least_tcb.map(|least| GuestRules {
             least,
             allow_smt: self.allow_smt.unwrap_or(false),
+            allow_vlek: self.allow_vlek.unwrap_or(false),
+            demand_alias_check: self.demand_alias_check.unwrap_or(false),
             vmpl: self.vmpl.unwrap_or(0),
         }))
     }
@@ -303,6 +326,27 @@ mod tests {
             (text("tdx", 64, LEAST), "least_tcb is not for kind \"tdx\""),
             (text("tdx", 64, "allow_smt = true"), "allow_smt is not for"),
             (text("tdx", 64, "vmpl = 0"), "vmpl is not for"),
+            (text("tdx", 64, "allow_vlek = true"), "allow_vlek is not"),
+            (
+                text("tdx", 64, "demand_alias_check = true"),
+                "demand_alias_check is not",
+            ),
+            (
+                text("sev-snp", 96, &format!("vmpl = 4\n{LEAST}")),
+                "levels are 0 to 3",
+            ),
+            (
+                text("sev-snp", 96, "least_tcb = {}"),
+                "least_tcb names no generation",
+            ),
+            (
+                text(
+                    "sev-snp",
+                    96,
+                    &LEAST.replace("bootloader", "fmc = 1, bootloader"),
+                ),
+                "fmc, which Turin alone",
+            ),
             (
                 "kind = \"simulated\"\nmeasurements = []\nallow_simulated = true".into(),
                 "is empty",

@@ -83,8 +83,11 @@ pub fn check_additions(report: &Body) -> Result<()> {
     if has_service {
         return Err(Error::Guest("a service guest is bound to it".to_owned()));
     }
-    let mut versions = later.tee_tcb_svn2.iter().zip(&later.base.tee_tcb_svn);
-    if versions.any(|(running, started)| running < started) {
+    let (running, started) = (&later.tee_tcb_svn2, &later.base.tee_tcb_svn);
+    // The module's version is byte 1, and within that byte 0.
+    let is_module_older = (running[1], running[0]) < (started[1], started[0]);
+    let mut others = running.iter().zip(started).skip(2);
+    if is_module_older || others.any(|(running, started)| running < started) {
         return Err(Error::Guest(
             "the module that runs is older than the one that started it".to_owned(),
         ));

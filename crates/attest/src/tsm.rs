@@ -125,18 +125,25 @@ impl<'a> Request<'a> {
 
     /// Reads a file that may be missing or empty.
     fn read_optional(&self, file: &str, most: usize) -> Result<Vec<u8>> {
-        match self.read_once(file, most) {
+        self.patiently(file, || match self.read_once(file, most) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) if is_busy(&error) => self.read(file, most),
-            read => read.map_err(|error| self.failed(file, &error)),
-        }
+            read => read,
+        })
     }
 
     /// Reads a file, again while the kernel is busy with another request.
     fn read(&self, file: &str, most: usize) -> Result<Vec<u8>> {
+        self.patiently(file, || self.read_once(file, most))
+    }
+
+    fn patiently(
+        &self,
+        file: &str,
+        mut read: impl FnMut() -> std::io::Result<Vec<u8>>,
+    ) -> Result<Vec<u8>> {
         let began = Instant::now();
         loop {
-            match self.read_once(file, most) {
+            match read() {
                 Ok(bytes) => return Ok(bytes),
                 Err(error) if is_busy(&error) && began.elapsed() < PATIENCE => {
                     thread::sleep(Duration::from_millis(5));

@@ -40,8 +40,7 @@ pub struct LeastVersions {
 }
 
 impl Versions {
-    /// Reads the eight bytes of a report. Bytes that have no meaning must be zero, for which
-    /// whoever reads a report has to look.
+    /// Reads the eight bytes of a report. Those without a meaning are left out.
     #[must_use]
     pub fn of(generation: Generation, bytes: [u8; 8]) -> Self {
         match generation {
@@ -74,6 +73,18 @@ impl Versions {
 }
 
 impl LeastVersions {
+    /// Returns what is wrong with what was written, if something is.
+    #[must_use]
+    pub fn defect(&self) -> Option<&'static str> {
+        if [self.milan, self.genoa, self.turin] == [None; 3] {
+            return Some("names no generation: add milan, genoa or turin");
+        }
+        let mut earlier = [self.milan, self.genoa].into_iter().flatten();
+        earlier
+            .any(|versions| versions.fmc > 0)
+            .then_some("has fmc, which Turin alone has: remove it from milan and genoa")
+    }
+
     /// Returns the least versions of a generation, if it is accepted at all.
     #[must_use]
     pub fn of(&self, generation: Generation) -> Option<&Versions> {

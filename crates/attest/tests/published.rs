@@ -269,6 +269,19 @@ fn what_was_added_to_a_guest_is_refused() {
     let mut newer = good;
     newer.base.tee_tcb_svn2[0] += 1;
     check_additions(&Report::TD15Ex(newer)).expect("a newer module");
+    // A module of a newer version counts its updates anew.
+    let mut pair = good;
+    (pair.base.base.tee_tcb_svn[1], pair.base.base.tee_tcb_svn[0]) = (1, 5);
+    for (version, is_older) in [
+        ((1, 5), false),
+        ((2, 0), false),
+        ((1, 4), true),
+        ((0, 9), true),
+    ] {
+        (pair.base.tee_tcb_svn2[1], pair.base.tee_tcb_svn2[0]) = version;
+        let checked = check_additions(&Report::TD15Ex(pair));
+        assert_eq!(checked.is_err(), is_older, "{version:?}");
+    }
 }
 
 /// Another kind of evidence is refused before it is looked at.

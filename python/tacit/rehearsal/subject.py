@@ -4,12 +4,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from tacit.errors import MisuseError, NoSessionError
+from tacit.errors import MisuseError, NoSessionError, cause
 from tacit.module import share_module
 from tacit.sessions import session
 from tacit.sharing import share
@@ -130,6 +131,17 @@ def function_of(text: str) -> Callable[..., Any]:
     Raises:
         MisuseError: there is no such file or function.
     """
+    return function_with_source(text)[0]
+
+
+def function_with_source(text: str) -> tuple[Callable[..., Any], bytes]:
+    """Returns the function that ``FILE:CALLABLE`` names, and the content of the file.
+
+    The file is read once: that content is what runs.
+
+    Raises:
+        MisuseError: there is no such file or function.
+    """
     file, colon, name = text.rpartition(":")
     if not colon or not name:
         raise MisuseError(
@@ -144,14 +156,25 @@ def function_of(text: str) -> Callable[..., Any]:
     if spec is None or spec.loader is None:
         raise MisuseError(f"{path} is not a Python file")
     module = module_from_spec(spec)
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise MisuseError(f"cannot read {path}: {cause(error)}") from None
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
+        exec(_compiled(source, path), vars(module))
     except (SyntaxError, ImportError) as error:
         raise MisuseError(f"{path}: {error}") from None
     found = getattr(module, name, None)
     if not callable(found):
         raise MisuseError(f"{path} has no function {name!r}")
-    function: Callable[..., Any] = found
-    return function
+    return found, source
+
+
+def _compiled(source: bytes, path: Path) -> CodeType:
+    try:
+        return compile(source, str(path), "exec", dont_inherit=True)
+    except ValueError as error:
+        # Python 3.11 reports null bytes so.
+        raise SyntaxError(str(error)) from None

@@ -13,6 +13,7 @@ use x509_cert::name::Name;
 
 const BASIC_CONSTRAINTS: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.19");
 const KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.15");
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const ELLIPTIC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
@@ -66,6 +67,13 @@ impl Certificate {
     /// Returns whose key this is of.
     pub fn subject(&self) -> &Name {
         self.content.subject()
+    }
+
+    /// Returns the common name of whose key this is of, if there is one alone.
+    pub fn common_name(&self) -> Option<&str> {
+        let mut found = self.subject().iter().filter(|one| one.oid == COMMON_NAME);
+        let first = found.next().filter(|_| found.next().is_none())?;
+        std::str::from_utf8(first.value.value()).ok()
     }
 
     /// Returns who has signed this.
@@ -152,9 +160,14 @@ impl Certificate {
         Some(versions)
     }
 
-    /// Returns the chip's number, which older certificates have without a tag of its own.
+    fn has(&self, id: ObjectIdentifier) -> bool {
+        self.extensions().iter().any(|each| each.extn_id == id)
+    }
+
+    /// Returns the chip's number, which older certificates have without a tag of its own. The key
+    /// of a cloud's provider is of no chip.
     pub fn chip(&self) -> Option<&[u8]> {
-        let content = self.extension(CHIP)?;
+        let content = self.extension(CHIP).filter(|_| !self.has(PROVIDER))?;
         match <&OctetStringRef>::from_der(content) {
             Ok(tagged) if [10, 66].contains(&content.len()) => Some(tagged.as_bytes()),
             _ => Some(content),
@@ -163,6 +176,6 @@ impl Certificate {
 
     /// Returns whether this is of a key of a cloud's provider.
     pub fn is_of_provider(&self) -> bool {
-        self.extension(PROVIDER).is_some() && self.extension(CHIP).is_none()
+        self.extension(PROVIDER).is_some() && !self.has(CHIP)
     }
 }

@@ -45,6 +45,13 @@ impl<'a> Chain<'a> {
         };
         let middle = signer_of(leaf)?;
         let root = signer_of(middle)?;
+        // A root has signed itself, but signs no keys of reports.
+        if middle.fingerprint() == root.fingerprint() {
+            return Err(Error::Chain(format!(
+                "the certificate of {} is signed by the root, and not by a key that it certifies",
+                leaf.subject()
+            )));
+        }
         let known = roots
             .iter()
             .find(|known| known.fingerprint == *root.fingerprint());
@@ -91,29 +98,15 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns whether the key is of the chip and the versions that a report names.
+    /// Returns whether the key is of the kind, the chip and the versions that a report names, and
+    /// certified by AMD's key for that kind.
     pub fn is_of(&self, report: &Unverified<'_>) -> Result<bool> {
-        let numbers = match self.generation {
-            Generation::Milan | Generation::Genoa => EARLIER,
-            Generation::Turin => TURIN,
-        };
-        let is_of_signer = match report.signer()? {
-            Signer::Vlek => self.leaf.is_of_provider(),
-            Signer::Vcek => self.is_of_chip(&report.chip()),
-        };
-        Ok(is_of_signer && self.leaf.versions(numbers) == Some(report.reported()))
+        let for_providers = self.middle.common_name().and_then(is_for_providers);
+        Ok(for_providers == Some(report.signer()? == Signer::Vlek)
+            && names(self.leaf, report, self.generation)?)
     }
 
-    fn is_of_chip(&self, chip: &[u8; 64]) -> bool {
-        let (number, rest) = match self.generation {
-            Generation::Milan | Generation::Genoa => chip.split_at(chip.len()),
-            Generation::Turin => chip.split_at(TURIN_CHIP),
-        };
-        let is_hidden = number.iter().all(|byte| *byte == 0);
-        !is_hidden && rest.iter().all(|byte| *byte == 0) && self.leaf.chip() == Some(number)
-    }
-
-    /// Returns the key that signs reports.
+    /// Returns the key that signs reports, which the chain is of.
     ///
     /// # Errors
     /// `Chain` if it is not of P-384.
@@ -121,4 +114,34 @@ impl<'a> Chain<'a> {
         let key = self.leaf.point();
         key.ok_or_else(|| Error::Chain("the key of the report is not one of P-384".to_owned()))
     }
+}
+
+/// Returns whether a certificate says that its key signs the report, if that is of a generation.
+pub fn names(leaf: &Certificate, report: &Unverified<'_>, generation: Generation) -> Result<bool> {
+    let numbers = match generation {
+        Generation::Milan | Generation::Genoa => EARLIER,
+        Generation::Turin => TURIN,
+    };
+    let (name, is_of_signer) = match report.signer()? {
+        Signer::Vlek => ("SEV-VLEK", leaf.is_of_provider()),
+        Signer::Vcek => ("SEV-VCEK", is_of_chip(leaf, &report.chip(), generation)),
+    };
+    let versions = leaf.versions(numbers);
+    Ok(leaf.common_name() == Some(name) && is_of_signer && versions == Some(report.reported()))
+}
+
+fn is_of_chip(leaf: &Certificate, chip: &[u8; 64], generation: Generation) -> bool {
+    let (number, rest) = match generation {
+        Generation::Milan | Generation::Genoa => chip.split_at(chip.len()),
+        Generation::Turin => chip.split_at(TURIN_CHIP),
+    };
+    let is_hidden = number.iter().all(|byte| *byte == 0);
+    !is_hidden && rest.iter().all(|byte| *byte == 0) && leaf.chip() == Some(number)
+}
+
+/// Returns whether the key of that name certifies keys of clouds' providers, and not of chips;
+/// `None` if it certifies neither.
+fn is_for_providers(name: &str) -> Option<bool> {
+    let kind = name.strip_prefix("SEV-")?;
+    Some(kind.starts_with("VLEK-"))
 }

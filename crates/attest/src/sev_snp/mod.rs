@@ -36,7 +36,7 @@ use crate::versions::{Generation, Versions};
 use certificate::Certificate;
 use chain::Chain;
 use collateral::Collateral;
-use report::{DEBUG_ALLOWED, MIGRATION_ALLOWED, Unverified};
+use report::{CXL_ALLOWED, DEBUG_ALLOWED, MIGRATION_ALLOWED, Signer, Unverified};
 use roots::Root;
 
 /// Name of the kind.
@@ -51,19 +51,27 @@ impl SevSnp {
     /// The kind with AMD's own roots.
     pub const AMD: Self = Self { roots: &roots::AMD };
 
-    /// Finds the certificate of the key that a report says has signed it.
+    /// Finds the certificate of the key that a report says has signed it, whose chain holds. If
+    /// there are several, one that holds is enough.
     fn chain<'a>(
         &self,
         report: &Unverified<'_>,
         handed_out: &'a [Certificate],
         collateral: &'a Collateral,
+        now: u64,
     ) -> Result<Chain<'a>> {
         let mut refusal = None;
         for leaf in handed_out.iter().chain(&collateral.certificates) {
-            if leaf.point().is_none() {
+            let generations = [Generation::Milan, Generation::Genoa, Generation::Turin];
+            let mut claims = generations
+                .map(|each| chain::names(leaf, report, each))
+                .into_iter();
+            if !claims.any(|claim| claim == Ok(true)) {
                 continue;
             }
-            match Chain::of(leaf, collateral, self.roots) {
+            let chain = Chain::of(leaf, collateral, self.roots);
+            let checked = chain.and_then(|chain| chain.check(collateral, now).map(|()| chain));
+            match checked {
                 Ok(chain) if chain.is_of(report)? => return Ok(chain),
                 Ok(_) => {}
                 Err(error) => refusal = Some(error),
@@ -115,12 +123,13 @@ impl Kind for SevSnp {
             .split_at_checked(report::BYTES)
             .ok_or_else(|| Error::Malformed("it is shorter than a report of SEV-SNP".to_owned()))?;
         let report = Unverified::of(bytes)?;
-        let handed_out = table::signers(table)?;
-        let handed_out: Result<Vec<_>> = handed_out.into_iter().map(Certificate::of).collect();
-        let handed_out = handed_out?;
+        // A host may hand out certificates that cannot be read, besides one that can.
+        let handed_out = table::signers(table)?.into_iter();
+        let handed_out: Vec<_> = handed_out
+            .filter_map(|bytes| Certificate::of(bytes).ok())
+            .collect();
         let collateral = collateral(policy)?;
-        let chain = self.chain(&report, &handed_out, &collateral)?;
-        chain.check(&collateral, now)?;
+        let chain = self.chain(&report, &handed_out, &collateral, now)?;
         report.verify(chain.key()?)?;
         let rules = rules(policy)?;
         let reported = check_versions(&report, chain.generation, rules)?;
@@ -181,6 +190,23 @@ fn check_guest(report: &Unverified<'_>, rules: &GuestRules) -> Result<()> {
     let refused = |what: String| Err(Error::Guest(what));
     if report.guest_policy() & MIGRATION_ALLOWED != 0 {
         return refused("it may move to another machine".to_owned());
+    }
+    if report.guest_policy() & CXL_ALLOWED != 0 {
+        return refused("its memory may lie in devices on CXL".to_owned());
+    }
+    if rules.demand_alias_check && !report.is_alias_checked() {
+        return refused(
+            "its firmware has not checked the memory for aliases, and the policy sets \
+             demand_alias_check = true"
+                .to_owned(),
+        );
+    }
+    if report.signer()? == Signer::Vlek && !rules.allow_vlek {
+        return refused(
+            "its report is signed by the key of a cloud's provider, and the policy does not set \
+             allow_vlek = true"
+                .to_owned(),
+        );
     }
     if report.has_smt() && !rules.allow_smt {
         return refused(

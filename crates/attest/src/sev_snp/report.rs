@@ -39,13 +39,17 @@ const USED: usize = 48;
 const POLICY_BITS: u64 = (1 << 26) - 1;
 const POLICY_ONE: u64 = 1 << 17;
 
-/// A guest's policy: cores may run two threads; the guest may move; it may be debugged.
+/// A guest's policy: cores may run two threads; the guest may move; it may be debugged; its memory
+/// may lie in devices on CXL.
 pub const SMT_ALLOWED: u64 = 1 << 16;
 pub const MIGRATION_ALLOWED: u64 = 1 << 18;
 pub const DEBUG_ALLOWED: u64 = 1 << 19;
+pub const CXL_ALLOWED: u64 = 1 << 21;
 
-/// A flag of the platform: cores run two threads.
+/// Flags of the platform: cores run two threads; since it was started, its firmware has found that
+/// no two addresses are of the same memory.
 const SMT_ENABLED: u64 = 1;
+const ALIAS_CHECKED: u64 = 1 << 5;
 
 /// The key that signs a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,6 +140,11 @@ impl<'a> Unverified<'a> {
     /// Returns whether cores may run, or do run, two threads.
     pub fn has_smt(&self) -> bool {
         self.guest_policy() & SMT_ALLOWED != 0 || self.long(0x40) & SMT_ENABLED != 0
+    }
+
+    /// Returns whether the firmware has checked that no two addresses are of the same memory.
+    pub fn is_alias_checked(&self) -> bool {
+        self.long(0x40) & ALIAS_CHECKED != 0
     }
 
     /// Returns the privilege level of the software that asked; 0 is the highest.

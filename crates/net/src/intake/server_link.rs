@@ -1,6 +1,6 @@
 //! A client's link to a server, which is made anew if the connection breaks.
 
-use super::evidence::{Connection, Voucher, exported, now};
+use super::evidence::{Connection, NO_EVIDENCE, Voucher, exported, now};
 use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
 use super::statement::Hash;
 use super::wire::{Reply, Request};
@@ -79,7 +79,7 @@ impl Server {
         loop {
             let mut stream = match kept.take() {
                 Some(stream) => stream,
-                None => self.dial(until, cut).map_err(failed)?,
+                None => self.dial(until, step, cut)?,
             };
             stream.sock.again(until, PATIENCE + SILENCE, cut);
             match question(self, &mut stream) {
@@ -124,32 +124,28 @@ impl Server {
 
     /// Connects, again and again until the server listens. In a federation whose servers attest,
     /// the server has done so on the connection that this returns.
-    fn dial(
-        &self,
-        until: Instant,
-        cut: &Arc<AtomicBool>,
-    ) -> std::result::Result<Stream, PeerFault> {
+    fn dial(&self, until: Instant, step: &str, cut: &Arc<AtomicBool>) -> Result<Stream> {
+        let failed = |fault: PeerFault| Err(Error::peer(self.number, step, fault));
         loop {
             let reached = reach(&self.address).and_then(|socket| {
                 let limit = until.min(Instant::now() + SILENCE);
                 let traffic = Arc::clone(&self.traffic);
                 let socket = Socket::new(socket, limit, Arc::clone(cut), traffic)?;
                 let mut stream = tls::handshake(&self.tls, socket)?;
-                let attested = self.attested(&mut stream)?;
+                let attested = self.attested(&mut stream, step)?;
                 Ok(attested.map(|()| stream))
             });
             match reached {
-                Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(reason)) => return Err(PeerFault::Unattested { reason }),
+                Ok(attested) => return attested,
                 Err(error) => {
                     if tls::refusal(&error).is_some() {
-                        return Err(PeerFault::NotLinked {
+                        return failed(PeerFault::NotLinked {
                             address: self.address.clone(),
                             fault: Box::new(self.fault(&error)),
                         });
                     }
                     if Instant::now() + RETRY >= until || cut.load(Ordering::Relaxed) {
-                        return Err(PeerFault::NotReached {
+                        return failed(PeerFault::NotReached {
                             address: self.address.clone(),
                             cause: cause(&error),
                         });
@@ -162,19 +158,25 @@ impl Server {
 }
 
 impl Server {
-    /// Asks for the server's evidence, if servers attest, and judges it. The inner error is why it
-    /// is refused.
-    fn attested(&self, stream: &mut Stream) -> io::Result<std::result::Result<(), String>> {
+    /// Asks for the server's evidence, if servers attest, and judges it. The inner error is why the
+    /// client refuses the server, or the server the client.
+    fn attested(&self, stream: &mut Stream, step: &str) -> io::Result<Result<()>> {
         let Some(attesting) = &self.attesting else {
             return Ok(Ok(()));
         };
+        let unattested = |reason| Error::peer(self.number, step, PeerFault::Unattested { reason });
         let nonce = random().map_err(io::Error::other)?;
         let federation = attesting.federation;
         Request::Attest { federation, nonce }.write(stream)?;
         let shown = match Reply::read(stream)? {
             Reply::Evidence(shown) => shown,
-            Reply::Refusal(reason) => return Ok(Err(reason)),
-            _ => return Ok(Err("its answer is no evidence".to_owned())),
+            // Other refusals are not about evidence: too many connections, another federation.
+            Reply::Refusal(reason) if reason != NO_EVIDENCE => {
+                let server = self.number;
+                return Ok(Err(Error::Refused { server, reason }));
+            }
+            Reply::Refusal(reason) => return Ok(Err(unattested(reason))),
+            _ => return Ok(Err(unattested("its answer is no evidence".to_owned()))),
         };
         let presented = stream.conn.peer_certificates().and_then(<[_]>::first);
         let certificate = presented.ok_or(ErrorKind::PermissionDenied)?.to_vec();
@@ -189,7 +191,7 @@ impl Server {
         if checked.is_ok() {
             attesting.accepted.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(checked)
+        Ok(checked.map_err(unattested))
     }
 }
 

@@ -1,6 +1,6 @@
 //! One connection of a client, from its handshake to its end.
 
-use super::evidence::{Connection, exported};
+use super::evidence::{Connection, NO_EVIDENCE, exported};
 use super::rate_floor::{LEAST, RateFloor, TooSlow, WINDOW};
 use super::round::{Answer, Round, Submission};
 use super::socket::{PATIENCE, SILENCE, Socket};
@@ -31,10 +31,6 @@ const CHUNK: usize = 1 << 14;
 const UNASKED: &str = "this server attests, and this client does not ask for its evidence: its \
                        federation.toml is another one than the servers'; the table [attestation] \
                        is the same for all";
-
-/// Told to a client whose file has that table, at a server whose file has none.
-const NO_EVIDENCE: &str = "this server does not attest: its federation.toml has no table \
-                           [attestation], which is the same for all";
 
 type Stream = StreamOwned<ServerConnection, Socket>;
 

@@ -10,6 +10,7 @@ from functools import partial
 
 import torch
 
+from tacit import _core
 from tacit.errors import MisuseError
 from tacit.federated.aggregators.coordinates import median, trimmed_mean
 from tacit.federated.aggregators.geometric_median import geometric_median
@@ -17,7 +18,7 @@ from tacit.federated.aggregators.krum import krum, multi_krum
 from tacit.federated.aggregators.mean import mean, norm_clipping
 from tacit.federated.aggregators.quotient import Quotient
 from tacit.federated.aggregators.trust import fltrust
-from tacit.rehearsal.subject import function_of
+from tacit.rehearsal.subject import function_with_source
 from tacit.tensor import SecretTensor
 
 __all__ = [
@@ -61,6 +62,8 @@ class Aggregator:
     most_clients: int | None = None
     #: Settings that its function takes by name, such as the assumed number of attackers.
     takes: tuple[str, ...] = ()
+    #: Digest of the file with a user's own function, as it was run; ``None`` for tacit's own.
+    content: str | None = None
 
     def having(self, **given: float | None) -> "Aggregator":
         """Returns the aggregator with those of the given settings that it takes.
@@ -151,7 +154,10 @@ def aggregator(name: str) -> Aggregator:
         MisuseError: there is no such aggregator or function.
     """
     known = described(name)
-    return known if name in AGGREGATORS else replace(known, combine=function_of(name))
+    if name in AGGREGATORS:
+        return known
+    function, source = function_with_source(name)
+    return replace(known, combine=function, content=_core.blake3(source))
 
 
 def described(name: str) -> Aggregator:

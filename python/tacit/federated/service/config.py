@@ -80,6 +80,9 @@ LONGEST = 86_400.0
 #: A host, by name or address, and a port.
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]]+):\d{1,5}")
 
+#: A key of TOML that needs no quotes.
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
 #: The entries that a table may have, with their types.
 Kinds = Mapping[str, type | tuple[type, ...]]
 
@@ -289,13 +292,23 @@ def text_of(
 
 
 def _entries(table: Mapping[str, Any]) -> list[str]:
-    """Formats entries. TOML writes texts, numbers and booleans as JSON does; ``None`` is
-    omitted."""
+    """Formats entries, each on a line; ``None`` is omitted."""
     return [
-        f"{name} = {json.dumps(value, ensure_ascii=False)}"
+        f"{name if _BARE.fullmatch(name) else _value(name)} = {_value(value)}"
         for name, value in table.items()
         if value is not None
     ]
+
+
+def _value(value: Any) -> str:
+    """Formats a value. TOML writes texts, numbers and booleans as JSON does, but not tables."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_entries(value))}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _toml_problem(error: ValueError) -> str:

@@ -35,7 +35,7 @@ from tacit.federated.rounds.round_state import Outcome, RoundError
 from tacit.federated.rounds.settings import ROOTS
 from tacit.federated.rounds.states import State, change_of, in_a_row, layout_of
 from tacit.federated.rounds.steps import SERVERS_ROOT, Round, Rounds
-from tacit.federated.service.attesting import attestation_of
+from tacit.federated.service.attesting import attestation_of, check_adapted
 from tacit.federated.service.config import SERVERS, Federation
 from tacit.federated.service.exchange import content_of, part_of, taken
 from tacit.federated.service.explanations import (
@@ -77,6 +77,7 @@ class Server:
         parts: Parts | None,
         account: Account | None,
         rounds: Rounds,
+        rules: Round,
     ) -> None:
         """Sets the state up. See :meth:`open`."""
         self.federation = federation
@@ -89,7 +90,8 @@ class Server:
         #: Clients of the last round that may still ask for its result.
         self._waiting: list[int] = []
         self._rounds, self._norm_log = rounds, latest.known.log
-        self._rules = rounds(federation.settings, account, federation.clients)
+        # These are attested, and so not made again.
+        self._rules = self._attested = rules
         self._memory = Memory()
         #: A text that stands for the names and shapes of the model, and its number of values.
         self._layout, self._values = "", 0
@@ -135,7 +137,7 @@ class Server:
         parts = parts_of(federation, number)
         # Settings that are impossible are reported before connecting.
         rules = rounds(federation.settings, account, federation.clients)
-        attestation = attestation_of(federation, rules)
+        attestation = attestation_of(federation, rules, account)
         for_servers, for_clients = listeners or (
             _core.Listener(own.listen),
             _core.Listener(own.listen_for_clients),
@@ -162,7 +164,9 @@ class Server:
             attestation=attestation,
         )
         with running(core, PATIENCE) as session:
-            server = Server(federation, number, session, intake, latest, parts, account, rounds)
+            server = Server(
+                federation, number, session, intake, latest, parts, account, rounds, rules
+            )
             try:
                 yield server
             except TacitError:
@@ -548,8 +552,10 @@ class Server:
         if settings.quantile is None:
             return None
         norm = bound_of(settings.norm, self._norm_log)
-        rules = replace(settings, norm=norm)
-        self._rules = self._rounds(rules, self._account, self.federation.clients)
+        adapted = replace(settings, norm=norm)
+        rules = self._rounds(adapted, self._account, self.federation.clients)
+        check_adapted(self.federation, adapted, self._account, self._attested, rules)
+        self._rules = rules
         return norm
 
     def _gathered(self) -> tuple[_core.Submissions, bool]:

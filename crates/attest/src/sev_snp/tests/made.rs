@@ -36,10 +36,19 @@ pub struct Plan {
     pub revoked: Option<u8>,
     pub has_list: bool,
     pub list_extension: Option<bool>,
+    /// Whether the entry of what is revoked has an extension that is critical, or one that is not.
+    pub entry_extension: Option<bool>,
+    /// Whether the list says when the next one comes.
+    pub has_next: bool,
     pub certified: [u8; 8],
     pub chip: Vec<u8>,
     pub tagged_chip: bool,
-    pub leaf_issuer: &'static str,
+    /// Whether the leaf names its chip twice, or both a chip and a provider.
+    pub ambiguous: Option<&'static str>,
+    pub leaf_issuer: Option<&'static str>,
+    /// Names of the middle key and the leaf, if others than AMD's for the signer.
+    pub middle_name: Option<&'static str>,
+    pub leaf_name: Option<&'static str>,
     /// Changes the report before it is signed, and after.
     pub before: fn(&mut [u8; BYTES]),
     pub after: fn(&mut [u8; BYTES]),
@@ -96,10 +105,15 @@ impl Plan {
             revoked: None,
             has_list: true,
             list_extension: None,
+            entry_extension: None,
+            has_next: true,
             certified: VERSIONS,
             chip: vec![9; 64],
             tagged_chip: false,
-            leaf_issuer: "SEV-Own",
+            ambiguous: None,
+            leaf_issuer: None,
+            middle_name: None,
+            leaf_name: None,
             before: |_| (),
             after: |_| (),
             version: 2,
@@ -132,15 +146,21 @@ impl Plan {
             &of_rsa(root_key),
             authority(true),
         );
+        let (middle_name, leaf_name) = match self.is_provider {
+            true => ("SEV-VLEK-Own", "SEV-VLEK"),
+            false => ("SEV-Own", "SEV-VCEK"),
+        };
+        let middle_name = self.middle_name.unwrap_or(middle_name);
+        let leaf_name = self.leaf_name.unwrap_or(leaf_name);
         let middle = self.certificate(
             MIDDLE,
-            ["ARK-Own", "SEV-Own"],
+            ["ARK-Own", middle_name],
             &of_rsa(middle_key),
             authority(self.may_certify),
         );
         let leaf = self.certificate(
             LEAF,
-            [self.leaf_issuer, "SEV-VCEK"],
+            [self.leaf_issuer.unwrap_or(middle_name), leaf_name],
             &of_p384(signer.public_key().as_ref()),
             self.of_leaf(),
         );
@@ -224,6 +244,12 @@ impl Plan {
             _ => extension("1.3.6.1.4.1.3704.1.4", false, &self.chip),
         };
         extensions.push(named);
+        if let Some(id) = self.ambiguous {
+            extensions.extend([
+                extension(id, false, &[9; 64]),
+                extension(id, false, &[9; 64]),
+            ]);
+        }
         extensions
     }
 
@@ -249,9 +275,15 @@ impl Plan {
 
     fn list(&self) -> Vec<u8> {
         let (begin, end) = self.dates[LIST];
+        let reason = self.entry_extension.map(|critical| {
+            let reason = extension("2.5.29.21", critical, &[10, 1, 1]);
+            sequence(&[&reason])
+        });
+        let reason = reason.unwrap_or_default();
         let revoked = self
             .revoked
-            .map(|serial| sequence(&[&sequence(&[&[2, 1, serial], &time(begin)])]));
+            .map(|serial| sequence(&[&sequence(&[&[2, 1, serial], &time(begin), &reason])]));
+        let next = if self.has_next { time(end) } else { Vec::new() };
         let extensions = self.list_extension.map(|critical| {
             let number = extension("2.5.29.20", critical, &[2, 1, 1]);
             tlv(0xa0, &[&sequence(&[&number])])
@@ -261,7 +293,7 @@ impl Plan {
             &algorithm(),
             &name("ARK-Own"),
             &time(begin),
-            &time(end),
+            &next,
             &revoked.unwrap_or_default(),
             &extensions.unwrap_or_default(),
         ]);

@@ -13,7 +13,11 @@ use kernel::Kernel;
 use made::{DATA, LEAF, LIST, MEASUREMENT, MIDDLE, Made, NOW, Plan, ROOT, SERIALS, key};
 use std::fs;
 
-const RULES: &str = "allow_smt = true\n[least_tcb]\n\
+/// Of a provider's key, and of a chip's.
+const PROVIDER: &str = "1.3.6.1.4.1.3704.1.5";
+const CHIP: &str = "1.3.6.1.4.1.3704.1.4";
+
+const RULES: &str = "allow_smt = true\nallow_vlek = true\n[least_tcb]\n\
     milan = { bootloader = 3, tee = 1, snp = 8, microcode = 115 }\n\
     genoa = { bootloader = 3, tee = 1, snp = 8, microcode = 115 }\n\
     turin = { fmc = 2, bootloader = 3, tee = 1, snp = 8, microcode = 115 }\n";
@@ -81,7 +85,7 @@ fn evidence_without_a_defect_is_accepted() {
 /// A defect by name, the refusal of its evidence, and how it is made.
 type Defect = (&'static str, &'static str, fn(&mut Plan));
 
-const OF_CHAIN: [Defect; 19] = [
+const OF_CHAIN: [Defect; 22] = [
     ("root", "not a root of AMD's", |plan| {
         plan.is_root_known = false
     }),
@@ -118,9 +122,8 @@ const OF_CHAIN: [Defect; 19] = [
     ("list signed", "signature of the revocation list", |plan| {
         plan.signers[LIST] = key("other")
     }),
-    ("leaf of the root", "not a root of AMD's", |plan| {
-        (plan.leaf_issuer, plan.signers[LEAF]) = ("ARK-Own", key("root"));
-        plan.is_root_known = false;
+    ("leaf of the root", "signed by the root, and not", |plan| {
+        (plan.leaf_issuer, plan.signers[LEAF]) = (Some("ARK-Own"), key("root"));
     }),
     ("middle certifies", "no certificate of CN=SEV-Own", |plan| {
         plan.may_certify = false
@@ -133,6 +136,17 @@ const OF_CHAIN: [Defect; 19] = [
     ("critical", "critical extension", |plan| {
         plan.list_extension = Some(true)
     }),
+    ("list without end", "the revocation list is not", |plan| {
+        plan.has_next = false
+    }),
+    ("critical entry", "critical extension", |plan| {
+        (plan.revoked, plan.entry_extension) = (Some(99), Some(true))
+    }),
+    (
+        "leaf revoked with a reason",
+        "SEV-VCEK is revoked",
+        |plan| (plan.revoked, plan.entry_extension) = (Some(SERIALS[LEAF]), Some(false)),
+    ),
     ("root revoked", "ARK-Own is revoked", |plan| {
         plan.revoked = Some(SERIALS[ROOT])
     }),
@@ -144,7 +158,7 @@ const OF_CHAIN: [Defect; 19] = [
     }),
 ];
 
-const OF_REPORT: [Defect; 30] = [
+const OF_REPORT: [Defect; 31] = [
     ("version 1", "version 1", |plan| plan.version = 1),
     ("version 6", "version 6", |plan| {
         plan.before = |report| report[0] = 6
@@ -206,6 +220,9 @@ const OF_REPORT: [Defect; 30] = [
     ("moves", "move to another", |plan| {
         plan.before = |report| report[8 + 2] |= 4
     }),
+    ("CXL", "devices on CXL", |plan| {
+        plan.before = |report| report[8 + 2] |= 0x20
+    }),
     ("level", "level 2", |plan| {
         plan.before = |report| report[0x30] = 2
     }),
@@ -252,9 +269,40 @@ const OF_LEAF: [Defect; 4] = [
     }),
 ];
 
+const OF_KINDS: [Defect; 9] = [
+    ("chip by the key of providers", "add it to", |plan| {
+        plan.middle_name = Some("SEV-VLEK-Own")
+    }),
+    ("chip by another key", "add it to", |plan| {
+        plan.middle_name = Some("Own")
+    }),
+    ("chip by name of a provider", "add it to", |plan| {
+        plan.leaf_name = Some("SEV-VLEK")
+    }),
+    ("chip of a provider too", "add it to", |plan| {
+        plan.ambiguous = Some(PROVIDER)
+    }),
+    ("chip of several", "add it to", |plan| {
+        plan.ambiguous = Some(CHIP)
+    }),
+    ("provider by the key of chips", "add it to", |plan| {
+        (plan.is_provider, plan.middle_name) = (true, Some("SEV-Own"))
+    }),
+    ("provider by name of a chip", "add it to", |plan| {
+        (plan.is_provider, plan.leaf_name) = (true, Some("SEV-VCEK"))
+    }),
+    ("provider of chips too", "add it to", |plan| {
+        (plan.is_provider, plan.ambiguous) = (true, Some(CHIP))
+    }),
+    ("provider of several", "add it to", |plan| {
+        (plan.is_provider, plan.ambiguous) = (true, Some(PROVIDER))
+    }),
+];
+
 #[test]
 fn each_defect_has_its_refusal() {
-    for (defect, names, change) in OF_CHAIN.iter().chain(&OF_REPORT).chain(&OF_LEAF) {
+    let defects = OF_CHAIN.iter().chain(&OF_REPORT);
+    for (defect, names, change) in defects.chain(&OF_LEAF).chain(&OF_KINDS) {
         let mut plan = Plan::good();
         change(&mut plan);
         let refused = judged(&plan.make()).expect_err(defect).to_string();
@@ -361,13 +409,107 @@ fn the_policy_decides() {
     );
     judged_by(&made, &level.unwrap()).unwrap();
     // Each entry is part of what all members agree on.
-    let digests = [
-        RULES.to_owned(),
+    let of = |rules: &str| policy(&collateral, &MEASUREMENT, rules).unwrap().digest();
+    for other in [
         format!("vmpl = 1\n{RULES}"),
+        format!("demand_alias_check = true\n{RULES}"),
+        RULES.replace("allow_vlek = true", "allow_vlek = false"),
         RULES.replace("115", "116"),
-    ]
-    .map(|rules| policy(&collateral, &MEASUREMENT, &rules).unwrap().digest());
-    assert!(digests[0] != digests[1] && digests[0] != digests[2]);
+    ] {
+        assert_ne!(of(RULES), of(&other), "{other}");
+    }
+}
+
+/// Each list of the root's must hold: who adds a new one removes the old one.
+#[test]
+fn an_old_list_beside_a_new_one_is_refused() {
+    let made = Plan::good().make();
+    let list = |end| {
+        let mut plan = Plan::good();
+        plan.dates[LIST].1 = end;
+        Made {
+            certificates: Vec::new(),
+            ..plan.make()
+        }
+        .collateral()
+    };
+    for (ends, holds) in [
+        ([NOW + 1, NOW + 2], true),
+        ([NOW - 1, NOW + 2], false),
+        ([NOW + 1, NOW - 1], false),
+    ] {
+        let text = format!("{}{}{}", made.collateral(), list(ends[0]), list(ends[1]));
+        let judged = policy(&text, &MEASUREMENT, RULES).and_then(|rules| judged_by(&made, &rules));
+        assert_eq!(judged.is_ok(), holds, "{judged:?}");
+    }
+}
+
+#[test]
+fn a_providers_key_signs_only_if_the_policy_allows_it() {
+    let provider = Plan {
+        is_provider: true,
+        ..Plan::good()
+    };
+    let made = provider.make();
+    let rules = RULES.replace("allow_vlek = true\n", "");
+    let strict = policy(&made.collateral(), &MEASUREMENT, &rules).unwrap();
+    let refused = judged_by(&made, &strict).expect_err("a provider's key");
+    assert!(matches!(refused, Error::Guest(_)), "{refused}");
+    assert!(
+        refused.to_string().contains("allow_vlek = true"),
+        "{refused}"
+    );
+    let made = Plan::good().make();
+    let strict = policy(&made.collateral(), &MEASUREMENT, &rules).unwrap();
+    judged_by(&made, &strict).unwrap();
+}
+
+#[test]
+fn a_check_for_aliases_may_be_demanded() {
+    let rules = format!("demand_alias_check = true\n{RULES}");
+    let judged = |plan: &Plan| {
+        let made = plan.make();
+        let policy = policy(&made.collateral(), &MEASUREMENT, &rules)?;
+        judged_by(&made, &policy)
+    };
+    let refused = judged(&Plan::good()).expect_err("not checked").to_string();
+    assert!(refused.contains("demand_alias_check"), "{refused}");
+    let checked = Plan {
+        before: |report| report[0x40] |= 0x20,
+        ..Plan::good()
+    };
+    judged(&checked).unwrap();
+}
+
+/// Certificates that are of no use do no harm to those that are, nor hide what is missing.
+#[test]
+fn certificates_of_no_use_are_passed_over() {
+    let good = Plan {
+        is_handed_out: false,
+        ..Plan::good()
+    };
+    let mut made = good.make();
+    made.body.extend(made::table(false, b"no certificate"));
+    judged(&made).unwrap();
+    // Of the same chip and versions, but its dates are over.
+    let old = Plan {
+        dates: [(NOW - 1000, NOW - 1); 4],
+        ..good.clone()
+    };
+    let mut made = good.make();
+    made.certificates
+        .insert(2, old.make().certificates.remove(2));
+    judged(&made).unwrap();
+    // Another machine's certificate, by a key that the collateral does not have.
+    let other = Plan {
+        chip: vec![8; 64],
+        leaf_issuer: Some("SEV-Other"),
+        ..good.clone()
+    };
+    let mut made = good.make();
+    made.certificates[2] = other.make().certificates.remove(2);
+    let refused = judged(&made).expect_err("no certificate").to_string();
+    assert!(refused.contains("reports of chip 0909"), "{refused}");
 }
 
 #[test]

@@ -62,6 +62,10 @@ const RETRY: Duration = Duration::from_secs(60);
 /// How far the clock of a server may be ahead of a client's.
 const AHEAD: Duration = Duration::from_secs(300);
 
+/// Told to a client whose file has a table `[attestation]`, at a server whose file has none.
+pub(super) const NO_EVIDENCE: &str = "this server does not attest: its federation.toml has no \
+                                      table [attestation], which is the same for all";
+
 const STATEMENT: &str = "tacit 2026 attested intake: connection";
 
 /// Label of the bytes that TLS exports.
@@ -290,21 +294,29 @@ impl Vouching {
         })
     }
 
-    /// Returns the evidence, which one connection at a time makes anew if it is old. If that fails,
-    /// also returns why: clients get the evidence that there is until they refuse it.
+    /// Returns the evidence, which one connection makes anew if it is old. Meanwhile the others get
+    /// the evidence that there is, since hardware may be slow or never answer. If it fails, also
+    /// returns why: clients get the old evidence until they refuse it.
     fn evidence(&self, now: u64) -> (Made, Option<String>) {
-        let (mut made, mut failure) = (self.locked(), None);
-        let is_old = now.abs_diff(made.at) > RENEWED.as_secs();
-        if is_old && now.abs_diff(made.tried) > RETRY.as_secs() {
+        let old = {
+            let mut made = self.locked();
+            let is_old = now.abs_diff(made.at) > RENEWED.as_secs();
+            if !is_old || now.abs_diff(made.tried) <= RETRY.as_secs() {
+                return (made.clone(), None);
+            }
             made.tried = now;
-            match self.make(now) {
-                Ok(new) => *made = new,
-                Err(error) => {
-                    failure = Some(format!("this server's evidence was not renewed: {error}"));
-                }
+            made.clone()
+        };
+        match self.make(now) {
+            Ok(new) => {
+                *self.locked() = new.clone();
+                (new, None)
+            }
+            Err(error) => {
+                let failure = format!("this server's evidence was not renewed: {error}");
+                (old, Some(failure))
             }
         }
-        (made.clone(), failure)
     }
 
     /// Returns what a client gets on a connection, and why evidence that is old was not renewed.

@@ -280,6 +280,61 @@ fn a_server_makes_evidence_once_and_renews_it_when_it_is_old() {
     assert!(of(0).is_err(), "a server that cannot attest does not open");
 }
 
+/// Makes its first evidence at once, and each other one when it is told to.
+struct Slow {
+    made: AtomicUsize,
+    began: mpsc::Sender<()>,
+    may_end: Mutex<Receiver<()>>,
+}
+
+impl Voucher for Slow {
+    fn policy(&self) -> Hash {
+        HONEST.policy()
+    }
+
+    fn program(&self) -> Hash {
+        HONEST.program()
+    }
+
+    fn make(&self, about: &Vouched<'_>) -> Result<Vec<u8>> {
+        if self.made.fetch_add(1, Ordering::Relaxed) > 0 {
+            self.began.send(()).unwrap();
+            self.may_end.lock().unwrap().recv_timeout(LONG).unwrap();
+        }
+        HONEST.make(about)
+    }
+
+    fn judge(&self, about: &Vouched<'_>, evidence: &[u8]) -> std::result::Result<(), String> {
+        HONEST.judge(about, evidence)
+    }
+}
+
+#[test]
+fn clients_do_not_wait_while_evidence_is_renewed() {
+    let ((began, begun), (end, may_end)) = (mpsc::channel(), mpsc::channel());
+    let slow = Slow {
+        made: AtomicUsize::new(0),
+        began,
+        may_end: Mutex::new(may_end),
+    };
+    let vouching = Vouching::new(Arc::new(slow), [1; 32], 1, b"").unwrap();
+    let first = vouching.evidence(now()).0.at;
+    let later = first + RENEWED.as_secs() + 1;
+    thread::scope(|scope| {
+        let renewing = scope.spawn(|| vouching.evidence(later).0.at);
+        begun.recv_timeout(LONG).unwrap();
+        // The hardware does not answer yet.
+        let (tell, told) = mpsc::channel();
+        let vouching = &vouching;
+        scope.spawn(move || tell.send(vouching.evidence(later).0.at));
+        let meanwhile = told.recv_timeout(LONG / 3);
+        end.send(()).unwrap();
+        assert_eq!(meanwhile, Ok(first));
+        assert_eq!(renewing.join().unwrap(), later);
+    });
+    assert_eq!(vouching.evidence(later).0.at, later);
+}
+
 /// Three servers, each with its voucher, and one client.
 struct World {
     servers: Vec<Generated>,
@@ -397,15 +452,30 @@ fn evidence_that_is_wrong_too_long_or_none_is_refused_by_name() {
         ..HONEST
     };
     let empty = Hashed { times: 0, ..HONEST };
-    let long = Hashed {
+    let longest = Hashed {
         times: LONGEST / 32,
         ..HONEST
     };
-    for voucher in [wrong, empty, long] {
+    for voucher in [wrong, empty, longest] {
         let error = but(Some(voucher)).refusal(Some(HONEST));
         assert!(error.contains("party 1 failed in step \"join\""), "{error}");
         assert!(error.contains(OTHER), "{error}");
     }
+    let too_long = Hashed {
+        times: LONGEST / 32 + 1,
+        ..HONEST
+    };
+    let opened = Vouching::new(Arc::new(too_long), [1; 32], 1, b"").map(|_| ());
+    let error = opened.unwrap_err().to_string();
+    assert!(
+        error.contains("has 65568 bytes, more than 65536"),
+        "{error}"
+    );
+    let mut shown = vouching(HONEST).show(&CONNECTION).0;
+    shown.evidence = vec![0; LONGEST + 32];
+    let mut message = Vec::new();
+    Reply::Evidence(shown).write(&mut message).unwrap();
+    assert!(Reply::read(&mut &message[..]).is_err());
 }
 
 /// A server of somebody's own that answers each request by `answer`, and tells what it was asked.
@@ -490,6 +560,20 @@ fn a_server_without_evidence_is_asked_for_nothing_else() {
         let asked: Vec<Request> = asked.try_iter().collect();
         assert!(matches!(asked[..], [Request::Attest { .. }]), "{asked:?}");
     }
+}
+
+/// Refusals that are not about evidence keep their own words.
+#[test]
+fn other_refusals_are_not_taken_for_missing_evidence() {
+    let world = World::new(ALL);
+    let said = "too many connections of one client; close some";
+    let mut reply = Vec::new();
+    Reply::Refusal(said.to_owned()).write(&mut reply).unwrap();
+    let (address, asked) = fake(&world, move |_| reply.clone());
+    let error = joined_at(&world, address);
+    assert_eq!(error, format!("server 1 refused: {said}"));
+    let asked: Vec<Request> = asked.try_iter().collect();
+    assert!(matches!(asked[..], [Request::Attest { .. }]), "{asked:?}");
 }
 
 /// Somebody has the private keys of a server and of a client, and sits between them.
