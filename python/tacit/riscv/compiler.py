@@ -24,15 +24,15 @@ OPTIONS = [
     *("-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noexecstack"),
 ]
 
-#: Options for clang. Where it copies the end of a branch's sides, these meet again too late, and the
+#: Options for clang. Where it copies the end of a branch's sides, these meet again too late. The
 #: last option keeps a public bound of a loop apart from a secret one.
 TARGET_OF_CLANG = [
     *("--target=riscv64-unknown-elf", "-fuse-ld=lld"),
     *("-mllvm", "-tail-dup-placement=false", "-mllvm", "-disable-lftr"),
 ]
 
-#: Options for gcc. It would copy the end of a loop, or of a branch's sides, which then meet again too
-#: late. It would also replace a switch between numbers by a table.
+#: Options for gcc. It would copy the end of a loop, or of a branch's sides, which then meet again
+#: too late. It would also replace a switch between numbers by a table.
 TARGET_OF_GCC = [
     *("-fno-reorder-blocks", "-fno-thread-jumps", "-fno-split-paths"),
     "-fno-tree-switch-conversion",
