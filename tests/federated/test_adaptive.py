@@ -235,6 +235,14 @@ def test_terms_have_a_bound_that_is_a_number() -> None:
             "quantile = 0.5\nquantile_sigma = 1.0",
             "with a quantile, noise needs quantile_sigma, which hides a client in the count",
         ),
+        (
+            'quantile = 0.5\nnoise = "pairs"\nsigma = 1.0\ndivisor = 2.0\nquantile_sigma = 1e9',
+            'quantile_sigma = 1e+09: noise = "pairs" is drawn of standard deviations from 2.38e-07',
+        ),
+        (
+            'quantile = 0.5\nnoise = "joint"\nsigma = 9.0\ndivisor = 2.0\nquantile_sigma = 100.0',
+            'quantile_sigma = 100: noise = "joint" is drawn of standard deviations from',
+        ),
     ],
 )
 def test_what_a_quantile_does_not_go_with(rules: str, message: str, tmp_path: Path) -> None:

@@ -224,6 +224,11 @@ def _check_enough(settings: Settings) -> None:
             "root's vector is there, and has no result then: leave enough out, or take a server as "
             "root"
         )
+    if settings.noise is not None:
+        raise MisuseError(
+            f"enough = {enough} with noise: without one client a round waits for another one, so "
+            "its sum changes by two vectors, and the account is of one: leave enough out, or noise"
+        )
 
 
 def _check_metrics(settings: Settings) -> None:
@@ -388,13 +393,19 @@ def _check_private(settings: Settings, chosen: Aggregator) -> None:
             "of the weights, which is public then"
         )
     _check_positive(settings, "sigma", "divisor")
+    _check_drawn(settings, "sigma", "bounds")
+    _check_drawn(settings, "quantile_sigma", "clients")
+
+
+def _check_drawn(settings: Settings, name: str, unit: str) -> None:
+    """Checks that noise of the given standard deviation, if it is given, can be drawn."""
     assert settings.noise is not None
-    assert settings.sigma is not None
+    sigma = getattr(settings, name)
     lowest, highest = (2.0 ** (power - VECTOR_BITS) for power in POWERS[settings.noise])
-    if not lowest <= settings.sigma < highest:
+    if sigma is not None and not lowest <= sigma < highest:
         raise MisuseError(
-            f'sigma = {settings.sigma:g}: noise = "{settings.noise}" is drawn of standard '
-            f"deviations from {lowest:.3g} to below {highest:g} bounds"
+            f'{name} = {sigma:g}: noise = "{settings.noise}" is drawn of standard deviations from '
+            f"{lowest:.3g} to below {highest:g} {unit}"
         )
 
 
