@@ -55,6 +55,9 @@ class Settings:
     quantile_rate: float = 0.2
     #: With noise: the standard deviation, in clients, of that on the count of such clients.
     quantile_sigma: float | None = None
+    #: With noise: the number of clients that are expected to count in a round, of which the
+    #: quantile is; ``sampling`` times all that may submit if not given.
+    quantile_clients: float | None = None
     #: What the servers do about longer ones: "none", "refuse" or "clip".
     bound: str = "refuse"
     #: The count of examples above which a client's weight no longer grows. Without it weights are
@@ -254,7 +257,12 @@ def _check_metrics(settings: Settings) -> None:
 
 
 def _check_quantile(settings: Settings) -> None:
-    _check_positive(settings, "quantile_rate", "quantile_sigma")
+    _check_positive(settings, "quantile_rate", "quantile_sigma", "quantile_clients")
+    if settings.quantile_clients is not None and None in (settings.quantile, settings.noise):
+        raise MisuseError(
+            "quantile_clients is for a quantile with noise, since without noise servers know how "
+            "many clients count: give both, or leave it out"
+        )
     if settings.quantile is None:
         if settings.quantile_sigma is not None:
             raise MisuseError(

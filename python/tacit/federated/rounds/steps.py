@@ -268,7 +268,7 @@ class Round:
     def of(
         settings: Settings,
         account: Account | None = None,
-        clients: int = 1,
+        clients: int | None = None,
         servers: int = len(ROOTS),
     ) -> "Round":
         """Returns the round that settings describe.
@@ -279,15 +279,18 @@ class Round:
         Args:
             settings: the settings.
             account: the servers' account, with noise.
-            clients: the number of clients; needed if numbers travel in 32 bits.
+            clients: the number of the federation's clients; needed if numbers travel in fewer than
+                64 bits, or if the bound follows a quantile.
             servers: the number of servers that draw noise.
 
         Raises:
-            MisuseError: settings do not fit together, or the account is of other noise than theirs.
+            MisuseError: settings do not fit together, the account is of other noise than theirs, or
+                the number of clients is needed.
         """
         chosen = aggregator(settings.aggregator)
         check(settings, chosen)
         _check_account(settings, account, servers)
+        clients = _known(clients, settings)
         chosen = chosen.having(**settings.arguments)
         # With noise a round of no clients has a result, the noise alone, and so does not reveal
         # that no client counted. Without noise a round needs a vector.
@@ -409,10 +412,26 @@ def _count(
     """
     if settings.quantile is None:
         return []
-    submitting = clients - (settings.coordinator is not None)
-    expected = None if account is None else settings.sampling * settings.enough_of(submitting)
+    expected = None
+    if account is not None:
+        submitting = clients - (settings.coordinator is not None)
+        expected = settings.quantile_clients or settings.sampling * submitting
     count = Count(chosen.is_sum, settings.noise, settings.quantile_sigma, expected)
     return [count] if account is None else [Spend(account), count]
+
+
+def _known(clients: int | None, settings: Settings) -> int:
+    """Returns the number of clients; any number if it does not matter.
+
+    Raises:
+        MisuseError: it matters and is not given.
+    """
+    if clients is None and (settings.word_bits != width.WHOLE or settings.quantile is not None):
+        raise MisuseError(
+            f"rounds of word_bits = {settings.word_bits} and quantile = {settings.quantile} depend "
+            "on the number of clients: give Round.of(settings, clients=...)"
+        )
+    return 1 if clients is None else clients
 
 
 def _measure(settings: Settings, minimum: int) -> list[Step]:

@@ -465,6 +465,7 @@ def _clients_half(settings: Settings) -> Settings:
         sampling=1.0,
         quantile=None,
         quantile_sigma=None,
+        quantile_clients=None,
         reveals_single=True,
     )
     if settings.aggregator not in AGGREGATORS:
