@@ -13,9 +13,9 @@ from worlds import LONG, Servers, known_of, written
 
 import tacit
 from tacit import fixed
-from tacit.errors import PeerError, SetupError
+from tacit.errors import MisuseError, PeerError, SetupError
 from tacit.federated import Client
-from tacit.federated.privacy.account import Mechanism, epsilons
+from tacit.federated.privacy.account import Account, Mechanism, epsilons
 from tacit.federated.rounds.adaptive import (
     LOG_BITS,
     MOST_LOG,
@@ -27,6 +27,7 @@ from tacit.federated.rounds.adaptive import (
 )
 from tacit.federated.rounds.round_state import Held
 from tacit.federated.rounds.settings import Settings, mechanism_of
+from tacit.federated.rounds.steps import Round
 from tacit.federated.service.config import Federation
 from tacit.federated.service.terms import Terms
 from tacit.federated.validation import UNIT, VECTOR_BITS, shorter, slack
@@ -191,13 +192,40 @@ def test_the_count_has_noise_of_its_deviation(how: str, parts: int) -> None:
             weights = tacit.share(torch.ones(2, dtype=torch.float64) if first else None, owner=0)
             step = Count(True, how, deviation, 2.0)
             held = Held((0, 1), vectors, weights)
-            return [step.counted(held) for _ in range(draws)]
+            fractions = [step.secret(held).fraction for _ in range(draws)]
+            return [2.0 * each for each in fractions if each is not None]
 
     found = torch.tensor(tacit.launch(counted)[0])
     # Six standard errors of a standard deviation of that many draws, and of their mean.
     wanted = deviation * math.sqrt(parts)
     assert abs(float(found.std()) / wanted - 1) < 6 / math.sqrt(2 * draws)
     assert abs(float(found.mean()) - 2) < 6 * wanted / math.sqrt(draws)
+
+
+def test_the_fraction_is_of_the_clients_that_are_expected() -> None:
+    """With noise all but the coordinator, by default; the number is asked for where it matters."""
+    settings = Settings(
+        quantile=0.5, noise="pairs", sigma=2.0, divisor=4.0, quantile_sigma=3.0, sampling=0.5
+    )
+
+    def expected(settings: Settings, clients: int | None) -> float | None:
+        account = None
+        if settings.noise is not None:
+            account = Account(Path("account-of-nobody"), mechanism_of(settings, 1e-5))
+        (count,) = (
+            each for each in Round.of(settings, account, clients).steps if isinstance(each, Count)
+        )
+        return count.expected
+
+    assert expected(settings, 10) == 5.0
+    assert expected(replace(settings, coordinator=9), 10) == 4.5
+    assert expected(replace(settings, quantile_clients=3.25), 10) == 3.25
+    assert expected(Settings(quantile=0.5), 10) is None
+    for wanting in (settings, Settings(quantile=0.5)):
+        with pytest.raises(MisuseError, match=r"give Round\.of\(settings, clients=\.\.\.\)"):
+            expected(wanting, None)
+    with pytest.raises(MisuseError, match="rounds of word_bits = 16 and quantile = None depend"):
+        Round.of(Settings(word_bits=16))
 
 
 def test_terms_have_a_bound_that_is_a_number() -> None:
@@ -234,6 +262,18 @@ def test_terms_have_a_bound_that_is_a_number() -> None:
         (
             "quantile = 0.5\nquantile_sigma = 1.0",
             "with a quantile, noise needs quantile_sigma, which hides a client in the count",
+        ),
+        (
+            'quantile = 0.5\nnoise = "pairs"\nsigma = 1.0\ndivisor = 2.0\nquantile_sigma = 1e9',
+            'quantile_sigma = 1e+09: noise = "pairs" is drawn of standard deviations from 2.38e-07',
+        ),
+        (
+            'quantile = 0.5\nnoise = "joint"\nsigma = 9.0\ndivisor = 2.0\nquantile_sigma = 100.0',
+            'quantile_sigma = 100: noise = "joint" is drawn of standard deviations from',
+        ),
+        (
+            "quantile = 0.5\nquantile_clients = 2",
+            "quantile_clients is for a quantile with noise, since without noise servers know how",
         ),
     ],
 )

@@ -289,7 +289,7 @@ def test_a_server_cannot_put_the_clients_model_back(
     servers = Servers(config, rounds)
     models = together(lambda number: learn(config, number))
     assert all(torch.is_tensor(each[0]) for each in models), models
-    said = "announced another round, base or account than all three servers had"
+    said = "announced another round, base, account or bound than all three servers had"
     for server, error in enumerate(servers.failed()):
         if server != liar:
             assert isinstance(error, PeerError)

@@ -151,6 +151,10 @@ def test_shares_of_clients_are_rounded_up() -> None:
             'aggregator = "fltrust"\nroot = 1\nenough = 2',
             "enough = 2 with client 1 as root: a round could end before the root's vector is there",
         ),
+        (
+            'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\nenough = 2',
+            "enough = 2 with noise: without one client a round waits for another one, so its sum",
+        ),
     ],
 )
 def test_what_is_not_enough(rules: str, message: str, tmp_path: Path) -> None:

@@ -30,11 +30,12 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedYogi, Result, Strategy
 from worlds import LONG, Servers, written
 
-from tacit.errors import MisuseError, SetupError, TacitError
+from tacit.errors import MisuseError, RefusedError, SetupError, TacitError
 from tacit.federated import Client
 from tacit.federated.flower import SecureAggregation, secure_mod
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Round
+from tacit.federated.service.client import Task
 from tacit.federated.service.config import Federation
 
 ROUNDS = 2
@@ -322,6 +323,37 @@ def test_an_own_array_without_a_place_is_refused_in_the_own_log(
     with pytest.raises(TacitError, match="its own log says why"):
         secure_mod(asked("evaluate"), own, flowers.evaluate)
     assert "own array 'layer.bias' of shape [4] has no place in the model" in caplog.text
+
+
+def test_a_message_without_a_model_is_answered_beside_own_arrays() -> None:
+    own = context()
+    own.state["tacit-personal"] = ArrayRecord({"layer.bias": Array(np.zeros(4))})
+    reply = RecordDict({"metrics": MetricRecord({"loss": 0.5})})
+    query = Message(RecordDict(), 2, "query")
+    answered = secure_mod(query, own, lambda msg, _: Message(reply, reply_to=msg), metrics=["loss"])
+    assert answered.content["metrics"] == MetricRecord({"loss": 0.5})
+
+
+def test_own_arrays_are_kept_if_what_was_learned_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = written(tmp_path, NODES + 1, rules=f'{RULES}exclude = ["*.bias"]')
+    settings = Federation.read(config).settings
+    size = flowers.START["layer.weight"].size
+    task = Task(3, torch.zeros(size), settings, 1.0, NODES + 1)
+    monkeypatch.setattr(Client, "join", lambda *_: task)
+
+    def refused(*_: Any) -> None:
+        raise RefusedError("too late")
+
+    monkeypatch.setattr(Client, "submit", refused)
+    own = context(**{"tacit-federation": str(config), "tacit-client": 0, "partition-id": 0})
+    with pytest.raises(TacitError, match="its own log says why"):
+        secure_mod(asked("train", round_=3), own, flowers.train)
+    assert "too late" in caplog.text
+    kept = own.state.array_records["tacit-personal"]
+    assert list(kept) == ["layer.bias"]
+    assert not np.array_equal(kept["layer.bias"].numpy(), flowers.START["layer.bias"])
 
 
 def context(**node: Any) -> Context:

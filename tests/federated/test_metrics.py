@@ -17,7 +17,11 @@ from tacit import fixed
 from tacit.errors import EncodingError, MisuseError, SetupError, SubmissionWarning
 from tacit.federated import Client
 from tacit.federated.rounds.client_update import Outgoing, Update
-from tacit.federated.rounds.metrics import with_metrics
+from tacit.federated.rounds.metrics import Measure, with_metrics
+from tacit.federated.rounds.round_state import SERVERS_ROOT, Held, RoundError, Step
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Round
+from tacit.federated.rounds.submission import Submitted
 from tacit.federated.service.config import Federation
 from tacit.federated.service.server import Server
 from tacit.federated.validation import VECTOR_BITS, metrics_fit
@@ -88,6 +92,76 @@ def test_a_root_reports_nothing(tmp_path: Path) -> None:
     for report in servers.ended():
         assert report.accepted == [0, 1, 2]
         assert report.metrics["loss"] == pytest.approx(mean_of("loss"), abs=1e-5)
+
+
+class Watched(Step):
+    """A step that records when it has ended."""
+
+    def __init__(self, step: Step, ended: list[str]) -> None:
+        self._step, self._ended = step, ended
+
+    def secret(self, held: Held) -> Held:
+        held = self._step.secret(held)
+        self._ended.append(type(self._step).__name__)
+        return held
+
+
+@pytest.mark.parametrize(
+    ("settings", "root", "worst", "is_enough"),
+    [
+        ({"root": 1}, 1, 0.5, False),
+        ({"root": "server-0"}, SERVERS_ROOT, 0.5, False),
+        ({"root": "server-0", "minimum_clients": 2}, SERVERS_ROOT, 0.5, True),
+        # One client's metric is too great, so that one fewer counts.
+        ({"root": "server-0", "minimum_clients": 2}, SERVERS_ROOT, 1.5, False),
+        ({"root": 1, "quantile": 0.5, "metrics": ()}, 1, 0.5, False),
+        ({"root": 1, "quantile": 0.5, "metrics": (), "minimum_clients": 2}, 1, 0.5, True),
+    ],
+)
+def test_nothing_is_opened_of_too_few_clients(
+    settings: dict[str, Any], root: int, worst: float, is_enough: bool
+) -> None:
+    """The root is none of them, whoever owns it."""
+    rules = {"minimum_clients": 3, "metrics": ("a", "b", "c"), **settings}
+    values = torch.full((3, 3), 0.5, dtype=torch.float64)
+    values[2, 1] = worst
+
+    def program() -> tuple[str, list[str]]:
+        is_first = session().party == 0
+        with tacit.fraction_bits(VECTOR_BITS):
+            rows, weights, metrics = (
+                tacit.share(each if is_first else None, owner=0)
+                for each in (values / 2, torch.ones(3, dtype=torch.float64), values)
+            )
+        usual = Round.of(Settings(aggregator="fltrust", **rules), clients=3)
+        ended: list[str] = []
+        round_ = replace(usual, steps=[Watched(step, ended) for step in usual.steps])
+        sent = Submitted([0, root, 2], rows, weights, metrics if rules["metrics"] else None)
+        try:
+            round_.secret(sent)
+        except RoundError as error:
+            return str(error), ended
+        return "", ended
+
+    opens = "Count" if "quantile" in settings else "Measure"
+    for failure, ended in tacit.launch(program):
+        assert ("count, and a round needs" in failure) is not is_enough
+        assert (opens in ended) is is_enough
+
+
+def test_there_are_no_means_of_weights_that_add_up_to_nothing() -> None:
+    """What servers saw is in their next message, means or not."""
+
+    def program() -> tuple[tuple[float, ...], bool]:
+        current = session()
+        is_first = current.party == 0
+        with tacit.fraction_bits(VECTOR_BITS), current.using(scale=fixed.Scale(VECTOR_BITS)):
+            rows = tacit.share(torch.zeros(2, 2) if is_first else None, owner=0)
+            held = Held((0, 1), rows, rows[:, 0], metrics=rows)
+            found = Measure(5.0, False).secret(held)
+        return found.means, found.metrics is None
+
+    assert tacit.launch(program) == [((), True)] * 3
 
 
 @pytest.mark.parametrize("word", [2**22 + 2, -(2**22) - 2, 2**50, -(2**50)])

@@ -3,6 +3,7 @@ words."""
 
 import math
 import re
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from worlds import LONG, Servers, written
 from tacit.errors import MisuseError, SetupError, SubmissionWarning
 from tacit.federated import Client
 from tacit.federated.rounds import width
-from tacit.federated.rounds.rounding import rounded, rounded_weight, within
+from tacit.federated.rounds.client_update import Outgoing, Update
+from tacit.federated.rounds.rounding import Rounding, rounded, rounded_weight, within
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.steps import Round
 from tacit.federated.service.config import Federation
@@ -40,6 +42,35 @@ def test_rounding_is_to_neighbours_and_right_on_average() -> None:
     assert set(weights.tolist()) == {0.25, 0.5}
     assert abs(float(weights.mean()) - 0.3) < 5 * 0.125 / math.sqrt(4000)
     assert rounded_weight(1.0, 7) == 1.0
+
+
+def test_no_chance_rounds_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum of a great number and the greatest chance is the next integer, as floats are."""
+    monkeypatch.setattr("tacit.federated.rounds.rounding.os.urandom", lambda count: b"\xff" * count)
+    monkeypatch.setattr(
+        "tacit.federated.rounds.rounding.torch.rand",
+        lambda shape, **_: torch.full(shape, 1 - 2.0**-53, dtype=torch.float64),
+    )
+    assert rounded_weight(1.0, 7) == 1.0
+    grid = width.grid(8, is_lifted=False, clients=3)
+    vector = torch.tensor([5.0, -5.0, 0.5], dtype=torch.float64)
+    sent = Rounding(grid, False, True).client(Outgoing.of(Update(vector, 1.0)))
+    steps = sent.update().vector * grid.steps
+    assert float(steps.abs().max()) == grid.limit
+
+
+def test_a_receipt_has_the_weight_that_was_rounded(tmp_path: Path) -> None:
+    rules = 'norm = 1.0\nbound = "none"\nword_bits = 8\ngreatest_weight = 10.0\n'
+    config = written(tmp_path, 2, rules=rules)
+    servers = Servers(config, lambda server: server.round(torch.zeros(3)))
+    for client in [Client(config, number) for number in range(2)]:
+        model = client.join(LONG).model
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            receipt = client.submit(model + 0.25, 4.0)
+        # Of 63 steps, these are the neighbours of 4 of 10.
+        assert receipt.weight in (pytest.approx(250 / 63), pytest.approx(260 / 63))
+    assert all(report.accepted == [0, 1] for report in servers.ended())
 
 
 def test_a_rounded_vector_keeps_to_its_norm() -> None:
@@ -237,7 +268,7 @@ def test_what_rounding_shortened_is_told(tmp_path: Path) -> None:
         assert [str(each.message)[:41] for each in told] == [
             "rounding to steps made an update longer th"[:41]
         ]
-        assert 0.5 < receipt.shortened < 1
+        assert 0.5 < receipt.by_rounding < 1 == receipt.shortened
     assert all(report.accepted == [0, 1] for report in servers.ended())
 
 

@@ -143,6 +143,74 @@ def test_a_row_is_written_into_what_travels() -> None:
         load(row, nn.Linear(5, 5), layout_of(model, selection))
 
 
+class Tied(nn.Module):
+    """An embedding whose table is the last layer's weight, too, as in GPT-2."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(5, 3)
+        self.head = nn.Linear(3, 5)
+        self.head.weight = self.embed.weight
+
+
+@pytest.mark.parametrize("selection", [Selection(exclude=("head.*",)), Selection(("embed.*",))])
+def test_memory_that_travels_and_stays_is_refused_by_both_names(selection: Selection) -> None:
+    model = Tied()
+    message = "embed.weight, which travels, and head.weight, which does not, are the same memory"
+    for state in (model, model.state_dict()):
+        with pytest.raises(MisuseError, match=message):
+            named(state, selection)
+    with pytest.raises(MisuseError, match=message):
+        load(torch.zeros(15), model, "", selection)
+    # The remedy; and rows of one table that do not overlap are no ties.
+    assert list(named(model, Selection(exclude=("head.bias",)))) == ["embed.weight"]
+    table = torch.zeros(4, 3)
+    state = {"embed.weight": table[:2], "head.weight": table[2:]}
+    assert list(named(state, selection)) == ["embed.weight"]
+
+
+class Placed(nn.Module):
+    """A layer with a table of places, as Swin and BERT have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(2, 2)
+        self.last = nn.Linear(2, 2)
+        self.register_buffer("places", torch.arange(3))
+        self.register_buffer("scale", torch.ones(3))
+
+
+@pytest.mark.parametrize("selection", [Selection(), Selection(exclude=("last.*",))])
+def test_values_are_loaded_beside_buffers_of_integers(selection: Selection) -> None:
+    model = Placed()
+    size = len(in_a_row(model, selection))
+    for layout in ("", layout_of(model, selection)):
+        load(torch.full((size,), 2.0), model, layout, selection)
+        assert set(in_a_row(model, selection).tolist()) == {2.0}
+    assert model.get_buffer("places").tolist() == [0, 1, 2]
+    assert model.get_buffer("scale").tolist() == [1.0] * 3
+    # Servers that began from a state without the integers have its other buffers.
+    state = {name: value for name, value in model.state_dict().items() if name != "places"}
+    for layout in ("", layout_of(state, selection)):
+        load(torch.full((size + 3,), 4.0), model, layout, selection)
+        assert model.get_buffer("scale").tolist() == [4.0] * 3
+
+
+def test_a_file_keeps_what_stays_of_any_kind(tmp_path: Path) -> None:
+    """Also if it is no tensor, and room for it on the disk is asked for."""
+    stays = Selection(exclude=("places", "note"))
+    state = {"w": torch.zeros(2), "places": torch.arange(3), "note": "text"}
+    models = Models(tmp_path / "model.pt", travelling=stays)
+    models.begin(Kept.of(state, travelling=stays))  # type: ignore[arg-type]
+    models.check_room()
+    models.pend(1, 1, torch.ones(2))
+    models.settle()
+    kept = torch.load(tmp_path / "model.pt", weights_only=True)
+    assert kept["note"] == "text"
+    assert kept["w"].tolist() == [1.0, 1.0]
+    assert kept["places"].tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("rules", "message"),
     [

@@ -14,8 +14,9 @@ from commands import tacit as command
 from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
 from tacit.federated.rounds.client_update import Update
+from tacit.federated.rounds.round_state import SERVERS_ROOT
 from tacit.federated.rounds.settings import Settings
-from tacit.federated.rounds.steps import SERVERS_ROOT, Round
+from tacit.federated.rounds.steps import Round
 from tacit.federated.rounds.submission import Submitted
 from tacit.federated.service.config import Federation
 from tacit.federated.service.exchange import taken

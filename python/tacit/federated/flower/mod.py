@@ -19,7 +19,7 @@ from flwr.app import (
 from tacit.errors import MisuseError, TacitError
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, only, tensors
 from tacit.federated.rounds.selection import Selection
-from tacit.federated.service.client import Client, Receipt, Task, capped, shorter
+from tacit.federated.service.client import Client, Receipt, Task, capped, lengthened, shorter
 from tacit.federated.service.config import Federation
 
 #: A node's own settings: the path of the federation's file, and the number of the client it is.
@@ -119,12 +119,16 @@ def _trained(
     # Of what does not travel, the client looks at the names only.
     stays = {name: torch.empty(0) for name in made if not travelling.takes(name)}
     metrics = {name: _number(content, name) for name in rules.settings.metrics}
-    receipt = client.submit({**learned, **stays}, weight, metrics)
+    # First: a client that is too late, or is refused, has trained its own arrays all the same.
     _keep_own(made, sent, travelling, ctxt)
-    if receipt.weight < weight:
-        _log.warning("%s: %s", weighted_by, capped(weight, receipt.weight))
+    receipt = client.submit({**learned, **stays}, weight, metrics)
+    counts = rules.settings.greatest_weight or 1.0
+    if counts < weight:
+        _log.warning("%s: %s", weighted_by, capped(weight, counts))
     if receipt.shortened < 1:
         _log.warning("%s", shorter(receipt.shortened, task.norm))
+    if receipt.by_rounding < 1:
+        _log.warning("%s", lengthened(receipt.by_rounding, task.norm))
     ctxt.state[RECORD] = ConfigRecord({"round": receipt.round, "values": len(task.model)})
     return content, receipt
 
@@ -135,7 +139,8 @@ def _put_own(msg: Message, ctxt: Context) -> None:
     Raises:
         MisuseError: the model has no array of that name and shape.
     """
-    if PERSONAL not in ctxt.state.array_records:
+    # A message may be without a model, as a query is.
+    if PERSONAL not in ctxt.state.array_records or not msg.content.array_records:
         return
     sent, own_arrays = only(msg.content, "message"), ctxt.state.array_records[PERSONAL]
     for name, own in own_arrays.items():

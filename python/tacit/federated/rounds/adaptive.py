@@ -9,12 +9,18 @@ except for rounding, if the client's own was one bound or more. They compare the
 secret with a bound less twice the most that rounding changes. So no client reports a bit of its
 own, and one that lies about its norm changes the count by one.
 
+With noise, how many clients count is secret, and b is the count over an expected number of clients.
+A client that is absent then counts as one whose vector was not shorter. So if fewer clients than
+expected take part in every round, the bound settles at a greater quantile, γ times expected over
+actual ones, and grows to its limit if that is above 1.
+
 **The account.** A client changes the count by at most 1, and the sum by at most one bound. Noise of
 deviation τ on the count and σ on the sum is noise of deviation (σ^-2 + τ^-2)^(-1/2) on one vector
 of both, the count divided by τ and the sum by σ (theorem 1 of the paper). A client that was not
 drawn, whose weight is 0, is not counted, so both are of the same sample.
 """
 
+import json
 import math
 from dataclasses import dataclass, replace
 
@@ -47,10 +53,15 @@ class Count(Step):
     expected: float | None
 
     def secret(self, held: Held) -> Held:
-        """Reveals the count, with noise. About 15 rounds."""
-        expected = self.expected or float(max(1, len(held.clients)))
-        fraction = self.counted(held) / expected
-        return replace(held, fraction=min(max(fraction, 0.0), 1.0))
+        """Reveals the count, with noise. About 15 rounds.
+
+        Noise may make the fraction negative, or more than 1. It stays as it is: cut off, it would
+        be biased, and the bound would miss the quantile.
+        """
+        count = self.counted(held)
+        # The next message detects a server that saw another count.
+        session().core.note(json.dumps(count).encode())
+        return replace(held, fraction=count / (self.expected or float(max(1, len(held.clients)))))
 
     def counted(self, held: Held) -> float:
         """Returns the count, with its noise."""
@@ -77,7 +88,8 @@ def moved(log: int, fraction: float, quantile: float, rate: float) -> int:
 
     Args:
         log: the logarithm, in steps of 2^-``LOG_BITS``, plus ``ZERO``; 0 for the first bound.
-        fraction: the fraction of the clients whose vectors are shorter than the bound.
+        fraction: the fraction of the clients whose vectors are shorter than the bound; with noise
+            any number.
         quantile: the fraction that is wanted.
         rate: how fast the bound follows.
     """

@@ -97,7 +97,7 @@ class Outgoing:
     shortened: float = 1.0
     #: The number of values that were cut off at the greatest one that can be sent.
     cut: int = 0
-    #: The part of ``shortened`` for which rounding to steps is the reason.
+    #: The factor that shortened it besides, since rounding to steps made it longer than the bound.
     by_rounding: float = 1.0
 
     @staticmethod

@@ -33,10 +33,13 @@ class Measure(Step):
     #: Whether servers check that no metric is greater.
     is_validated: bool
     minimum: int = 1
+    #: The client that is the root, or ``SERVERS_ROOT``.
+    root: int | None = None
 
     def secret(self, held: Held) -> Held:
         """Reveals the sums of the metrics and of the weights. One round, and those of the check,
-        which reveals one bit of each client."""
+        which reveals one bit of each client. There are no means if the weights add up to nothing.
+        """
         if held.metrics is None:
             return held
         if self.is_validated:
@@ -49,6 +52,10 @@ class Measure(Step):
         sums = torch.cat([held.metrics.sum(0), held.weights.sum().reshape(1)])
         assert isinstance(sums, SecretTensor)
         found = sums.reveal().to(torch.float64)
+        # The next message detects a server that saw other sums.
+        session().core.note(json.dumps(found.tolist()).encode())
+        if not bool(found[-1] > 0):
+            return replace(every, metrics=None)
         means = found[:-1] / found[-1] * self.greatest
         return replace(every, means=tuple(means.tolist()), metrics=None)
 
@@ -59,7 +66,7 @@ class Measure(Step):
             good = validation.metrics_fit(held.metrics, held.weights)
         session().core.note(json.dumps(good.tolist()).encode())
         held = held.passed(good, TOO_GREAT)
-        held.check_enough(self.minimum)
+        held.check_enough(self.minimum, self.root)
         return held
 
     def plain(self, held: Held) -> Held:

@@ -21,6 +21,10 @@ these, as it accepts any vector that is as short as its weight says.
   that were drawn, each of which adds a vector of at most one bound, plus discrete Gaussians of all
   parts (see ``noise``). What is computed from it is public arithmetic. Each round tosses new coins,
   and rounds compose.
+- *No client takes the place of another one.* All clients may submit until the deadline. A round
+  that ends with ``enough`` would wait for another client if one were missing. Then neighbouring
+  sums differ by two vectors, and those who submit are no Poisson sample. So ``enough`` does not go
+  with noise.
 
 **Against a server** the account ignores sampling, although servers do not see who was drawn. They
 know who submitted, and an account in which sampling hides no client holds whatever else they learn.

@@ -11,6 +11,9 @@ from tacit.federated.aggregators import Quotient
 from tacit.federated.messages import counted
 from tacit.federated.rounds.client_update import Outgoing
 
+#: Stands among the clients of a round for a server whose vector is the root.
+SERVERS_ROOT = -1
+
 
 class RoundError(TacitError):
     """A round has no result, for a reason that all servers see alike.
@@ -75,16 +78,22 @@ class Held:
         kept = self if bool(good.all()) else self.only(good.nonzero().flatten().tolist())
         return replace(kept, refused={**self.refused, **refused})
 
-    def check_enough(self, minimum: int) -> None:
-        """Checks that enough clients are left.
+    def check_enough(self, minimum: int, root: int | None = None) -> None:
+        """Checks that enough clients are left, before anything of them is revealed.
+
+        The root's vector directs others and is none of those that hide each other.
+
+        Args:
+            minimum: how many are enough.
+            root: the client that is the root, or ``SERVERS_ROOT``; ``None`` if there is none.
 
         Raises:
             RoundError: there are fewer than ``minimum``.
         """
-        if len(self.clients) < minimum:
+        left = sum(client != root for client in self.clients)
+        if left < minimum:
             raise RoundError(
-                f"the vectors of {counted(len(self.clients), 'client')} count, and a round needs "
-                f"{minimum}",
+                f"the vectors of {counted(left, 'client')} count, and a round needs {minimum}",
                 self.refused,
             )
 

@@ -61,10 +61,10 @@ class Rounding(Step):
                 f"values too long for the bound, or the weight is too small for its steps: agree "
                 "on a smaller greatest_value, on more word_bits, or on a smaller greatest_weight"
             )
+        # The sum of the greatest steps and a chance just below 1 may round up to one step more.
+        found.clamp_(-grid.limit, grid.limit)
         made = Outgoing.of(Update(found.div_(grid.steps), outgoing.weight))
-        return replace(
-            made, shortened=outgoing.shortened * shortened, cut=cut, by_rounding=shortened
-        )
+        return replace(made, shortened=outgoing.shortened, cut=cut, by_rounding=shortened)
 
 
 def rounded(steps: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -96,4 +96,5 @@ def within(
 def rounded_weight(weight: float, steps: int) -> float:
     """Rounds a weight to a multiple of 1 / ``steps``, up or down at random."""
     chance = (int.from_bytes(os.urandom(8), "little") >> 11) * 2.0**-53
-    return math.floor(weight * steps + chance) / steps
+    # Their sum may round up, to more than the weight 1.
+    return min(math.floor(weight * steps + chance), steps) / steps

@@ -55,6 +55,9 @@ class Settings:
     quantile_rate: float = 0.2
     #: With noise: the standard deviation, in clients, of that on the count of such clients.
     quantile_sigma: float | None = None
+    #: With noise: the number of clients that are expected to count in a round, of which the
+    #: quantile is; ``sampling`` times all that may submit if not given.
+    quantile_clients: float | None = None
     #: What the servers do about longer ones: "none", "refuse" or "clip".
     bound: str = "refuse"
     #: The count of examples above which a client's weight no longer grows. Without it weights are
@@ -224,6 +227,11 @@ def _check_enough(settings: Settings) -> None:
             "root's vector is there, and has no result then: leave enough out, or take a server as "
             "root"
         )
+    if settings.noise is not None:
+        raise MisuseError(
+            f"enough = {enough} with noise: without one client a round waits for another one, so "
+            "its sum changes by two vectors, and the account is of one: leave enough out, or noise"
+        )
 
 
 def _check_metrics(settings: Settings) -> None:
@@ -249,7 +257,12 @@ def _check_metrics(settings: Settings) -> None:
 
 
 def _check_quantile(settings: Settings) -> None:
-    _check_positive(settings, "quantile_rate", "quantile_sigma")
+    _check_positive(settings, "quantile_rate", "quantile_sigma", "quantile_clients")
+    if settings.quantile_clients is not None and None in (settings.quantile, settings.noise):
+        raise MisuseError(
+            "quantile_clients is for a quantile with noise, since without noise servers know how "
+            "many clients count: give both, or leave it out"
+        )
     if settings.quantile is None:
         if settings.quantile_sigma is not None:
             raise MisuseError(
@@ -388,13 +401,19 @@ def _check_private(settings: Settings, chosen: Aggregator) -> None:
             "of the weights, which is public then"
         )
     _check_positive(settings, "sigma", "divisor")
+    _check_drawn(settings, "sigma", "bounds")
+    _check_drawn(settings, "quantile_sigma", "clients")
+
+
+def _check_drawn(settings: Settings, name: str, unit: str) -> None:
+    """Checks that noise of the given standard deviation, if it is given, can be drawn."""
     assert settings.noise is not None
-    assert settings.sigma is not None
+    sigma = getattr(settings, name)
     lowest, highest = (2.0 ** (power - VECTOR_BITS) for power in POWERS[settings.noise])
-    if not lowest <= settings.sigma < highest:
+    if sigma is not None and not lowest <= sigma < highest:
         raise MisuseError(
-            f'sigma = {settings.sigma:g}: noise = "{settings.noise}" is drawn of standard '
-            f"deviations from {lowest:.3g} to below {highest:g} bounds"
+            f'{name} = {sigma:g}: noise = "{settings.noise}" is drawn of standard deviations from '
+            f"{lowest:.3g} to below {highest:g} {unit}"
         )
 
 

@@ -70,6 +70,10 @@ def layout_of(state: State, travelling: Selection = EVERYTHING) -> str:
             f"a model of {len(found)} tensors; at most {MOST_TENSORS} are compared by name: give "
             f"all its values in a row"
         )
+    return _layout(found)
+
+
+def _layout(found: Mapping[str, torch.Tensor]) -> str:
     return "".join(_digits(name, value) for name, value in found.items())
 
 
@@ -124,18 +128,19 @@ def load(
 
     Args:
         row: the values.
-        module: its parameters get them; or the tensors of its ``state_dict()``, if servers began
-            from one with buffers.
+        module: its parameters get them; or the floating-point tensors of its ``state_dict()``, if
+            servers began from one with buffers. They may lie on any device.
         layout: as in :func:`change_of`.
         travelling: which tensors these are.
 
     Raises:
-        MisuseError: the module is not of the model that the values are of; or as :func:`named`
-            does.
+        MisuseError: the module is not of the model that the values are of; a pattern matches none
+            of its names; or a tensor that travels shares memory with one that does not.
     """
-    parameters, state = named(module, travelling), named(module.state_dict(), travelling)
-    fits = layout_of(parameters) == layout if layout else _size(parameters) == len(row)
-    places = parameters if fits else state
+    places = _floating(module, travelling)
+    fits = _layout(places) == layout if layout else _size(places) == len(row)
+    if not fits:
+        places = _floating(module.state_dict(), travelling)
     if layout:
         _check_layout(places, layout)
     if _size(places) != len(row):
@@ -150,6 +155,17 @@ def load(
             begin += value.numel()
 
 
+def _floating(
+    state: torch.nn.Module | Mapping[str, torch.Tensor], travelling: Selection
+) -> dict[str, torch.Tensor]:
+    """Returns the tensors of floating-point values that travel, wherever they lie."""
+    return {
+        name: value
+        for name, value in _entries(state, travelling).items()
+        if travelling.takes(name) and isinstance(value, torch.Tensor) and value.is_floating_point()
+    }
+
+
 def _size(found: Mapping[str, torch.Tensor]) -> int:
     return sum(value.numel() for value in found.values())
 
@@ -162,22 +178,11 @@ def named(state: State, travelling: Selection = EVERYTHING) -> dict[str, torch.T
     Raises:
         MisuseError: the state holds something else; the error names it and says why it is refused.
             Or a pattern matches none of the names that the state has; for a module these include
-            the names of its ``state_dict()``.
+            the names of its ``state_dict()``. Or a tensor that travels shares memory with one that
+            does not.
     """
-    if isinstance(state, torch.Tensor):
-        entries: Mapping[str, object] = {"the vector": state}
-    elif isinstance(state, torch.nn.Module):
-        entries = dict(state.named_parameters())
-        travelling.check_names(dict.fromkeys([*entries, *state.state_dict()]))
-    elif isinstance(state, Mapping):
-        entries = state
-        travelling.check_names(entries)
-    else:
-        raise MisuseError(
-            f"a state of type {type(state).__name__}; it is a tensor, a module or its state_dict()"
-        )
     found = {}
-    for name, value in entries.items():
+    for name, value in _entries(state, travelling).items():
         if not isinstance(state, torch.Tensor) and not travelling.takes(name):
             continue
         if not isinstance(value, torch.Tensor):
@@ -186,6 +191,56 @@ def named(state: State, travelling: Selection = EVERYTHING) -> dict[str, torch.T
             _check_tensor(name, value)
             found[name] = value
     return found
+
+
+def _entries(state: State, travelling: Selection) -> Mapping[str, object]:
+    """Returns what a state has by name: of a module its parameters, whose names patterns fit."""
+    if isinstance(state, torch.Tensor):
+        return {"the vector": state}
+    if isinstance(state, torch.nn.Module):
+        entries: Mapping[str, object] = dict(state.named_parameters())
+        every: Mapping[str, object] = {
+            **dict(state.named_parameters(remove_duplicate=False)),
+            **state.state_dict(),
+        }
+    elif isinstance(state, Mapping):
+        entries = every = state
+    else:
+        raise MisuseError(
+            f"a state of type {type(state).__name__}; it is a tensor, a module or its state_dict()"
+        )
+    travelling.check_names(every)
+    if not travelling.is_everything:
+        _check_ties(every, travelling)
+    return entries
+
+
+def _check_ties(entries: Mapping[str, object], travelling: Selection) -> None:
+    """Checks that no tensor that travels shares memory with one that does not, as tied layers do.
+
+    What is written to the one would change the other.
+
+    Raises:
+        MisuseError: two do; the error names both.
+    """
+    spans: dict[tuple[torch.device, int], list[tuple[int, int, bool, str]]] = {}
+    for name, value in entries.items():
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.numel():
+            # No element lies beyond the sum of the last steps in all dimensions.
+            sizes = zip(value.shape, value.stride(), strict=True)
+            last = sum((size - 1) * stride for size, stride in sizes)
+            first, end = value.data_ptr(), value.data_ptr() + (last + 1) * value.element_size()
+            place = value.device, value.untyped_storage().data_ptr()
+            spans.setdefault(place, []).append((first, end, travelling.takes(name), name))
+    for shared in spans.values():
+        for first, end, travels, name in shared:
+            for other_first, other_end, other_travels, other in shared:
+                if travels and not other_travels and first < other_end and other_first < end:
+                    raise MisuseError(
+                        f"{name}, which travels, and {other}, which does not, are the same memory: "
+                        "let both travel or none, by include and exclude under [round], in the "
+                        "files of all servers and clients"
+                    )
 
 
 def _is_count(value: torch.Tensor) -> bool:

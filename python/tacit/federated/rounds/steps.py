@@ -32,7 +32,13 @@ from tacit.federated.rounds.adaptive import Count
 from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.clipping import Clip
 from tacit.federated.rounds.metrics import Measure
-from tacit.federated.rounds.round_state import Held, Outcome, RoundError, Step
+from tacit.federated.rounds.round_state import (
+    SERVERS_ROOT,
+    Held,
+    Outcome,
+    RoundError,
+    Step,
+)
 from tacit.federated.rounds.rounding import Rounding
 from tacit.federated.rounds.settings import ROOTS, Settings, check, mechanism_of
 from tacit.federated.rounds.submission import Submitted
@@ -40,9 +46,6 @@ from tacit.federated.validation import VECTOR_BITS
 from tacit.sessions import checked, session
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor
-
-#: Stands among the clients of a round for a server whose vector is the root.
-SERVERS_ROOT = -1
 
 #: The reason in reports if the secret check refuses a client.
 TOO_LONG = "norm"
@@ -53,10 +56,12 @@ class Select(Step):
     """A check that enough clients are left."""
 
     minimum: int = 1
+    #: The client that is the root, or ``SERVERS_ROOT``: it is none of them.
+    root: int | None = None
 
     def secret(self, held: Held) -> Held:
         """Raises if there are too few clients. No interaction."""
-        held.check_enough(self.minimum)
+        held.check_enough(self.minimum, self.root)
         return held
 
 
@@ -68,6 +73,8 @@ class Validate(Step):
     minimum: int = 1
     #: Whether vectors come multiplied by their weights, which then limit their norms too.
     is_weighted: bool = False
+    #: As of ``Select``.
+    root: int | None = None
 
     def secret(self, held: Held) -> Held:
         """Checks the vectors. Reveals one bit of each client."""
@@ -111,7 +118,7 @@ class Validate(Step):
 
     def _passed(self, held: Held, good: torch.Tensor) -> Held:
         held = held.passed(good, TOO_LONG)
-        held.check_enough(self.minimum)
+        held.check_enough(self.minimum, self.root)
         return held
 
 
@@ -122,7 +129,8 @@ class Combine(Step):
     aggregator: Aggregator
     #: The root's owner, if the aggregator needs a root: a client's number, or a server.
     root: int | str | None = None
-    #: The least number of clients without the root; at least one is always needed.
+    #: The least number of clients without the root, which ``Validate`` has checked, too; at least
+    #: one is always needed.
     minimum: int = 1
 
     def client(self, outgoing: Outgoing) -> Outgoing:
@@ -146,7 +154,7 @@ class Combine(Step):
     def _root(self, held: Held) -> tuple[list[torch.Tensor], Held]:
         if not self.aggregator.needs_root:
             return [], held
-        number = SERVERS_ROOT if isinstance(self.root, str) else self.root
+        number = _number_of(self.root)
         if number not in held.clients:
             raise RoundError(
                 f"the vector of {self.root}, who is trusted, does not count in this round",
@@ -260,7 +268,7 @@ class Round:
     def of(
         settings: Settings,
         account: Account | None = None,
-        clients: int = 1,
+        clients: int | None = None,
         servers: int = len(ROOTS),
     ) -> "Round":
         """Returns the round that settings describe.
@@ -271,28 +279,31 @@ class Round:
         Args:
             settings: the settings.
             account: the servers' account, with noise.
-            clients: the number of clients; needed if numbers travel in 32 bits.
+            clients: the number of the federation's clients; needed if numbers travel in fewer than
+                64 bits, or if the bound follows a quantile.
             servers: the number of servers that draw noise.
 
         Raises:
-            MisuseError: settings do not fit together, or the account is of other noise than theirs.
+            MisuseError: settings do not fit together, the account is of other noise than theirs, or
+                the number of clients is needed.
         """
         chosen = aggregator(settings.aggregator)
         check(settings, chosen)
         _check_account(settings, account, servers)
+        clients = _known(clients, settings)
         chosen = chosen.having(**settings.arguments)
         # With noise a round of no clients has a result, the noise alone, and so does not reveal
         # that no client counted. Without noise a round needs a vector.
         minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
-        has_bound = settings.bound != "none"
+        has_bound, root = settings.bound != "none", _number_of(settings.root)
         width.check(settings.word_bits, chosen, has_bound, clients)
         grid = settings.grid(clients)
         limit = width.limit(width.WHOLE if grid else settings.word_bits, clients)
         weight_steps = None if grid is None else grid.weight_steps
         steps: list[Step] = [
-            Select(minimum),
+            Select(minimum, root),
             Clip(settings.norm, settings.greatest_weight, has_bound, limit, weight_steps),
-            Validate(settings.bound, minimum, chosen.is_sum),
+            Validate(settings.bound, minimum, chosen.is_sum, root),
             *_measure(settings, minimum),
             *_count(settings, chosen, clients, account),
             Combine(chosen, settings.root, minimum),
@@ -401,17 +412,39 @@ def _count(
     """
     if settings.quantile is None:
         return []
-    submitting = clients - (settings.coordinator is not None)
-    expected = None if account is None else settings.sampling * settings.enough_of(submitting)
+    expected = None
+    if account is not None:
+        submitting = clients - (settings.coordinator is not None)
+        expected = settings.quantile_clients or settings.sampling * submitting
     count = Count(chosen.is_sum, settings.noise, settings.quantile_sigma, expected)
     return [count] if account is None else [Spend(account), count]
+
+
+def _known(clients: int | None, settings: Settings) -> int:
+    """Returns the number of clients; any number if it does not matter.
+
+    Raises:
+        MisuseError: it matters and is not given.
+    """
+    if clients is None and (settings.word_bits != width.WHOLE or settings.quantile is not None):
+        raise MisuseError(
+            f"rounds of word_bits = {settings.word_bits} and quantile = {settings.quantile} depend "
+            "on the number of clients: give Round.of(settings, clients=...)"
+        )
+    return 1 if clients is None else clients
 
 
 def _measure(settings: Settings, minimum: int) -> list[Step]:
     """Returns the step that reveals means of metrics, if clients report any."""
     if not settings.metrics:
         return []
-    return [Measure(settings.greatest_metric, settings.bound != "none", minimum)]
+    has_bound, root = settings.bound != "none", _number_of(settings.root)
+    return [Measure(settings.greatest_metric, has_bound, minimum, root)]
+
+
+def _number_of(owner: int | str | None) -> int | None:
+    """Returns what stands for the owner of the root among the clients of a round."""
+    return SERVERS_ROOT if isinstance(owner, str) else owner
 
 
 def _check_account(settings: Settings, account: Account | None, servers: int) -> None:

@@ -102,10 +102,14 @@ class Receipt:
     #: Hash that identifies what the client signed; the servers' reports name it too.
     digest: str
     #: The weight that counts: the given one, or the rounds' ``greatest_weight`` if that is less.
+    #: With 16 or 8 bits it is rounded to steps.
     weight: float
     #: The factor that shortened the update, if its norm was above the bound: the bound over that
     #: norm. 1 if it was not above. The servers do not learn it.
     shortened: float = 1.0
+    #: With 16 or 8 bits: the factor that shortened the update besides, since rounding to steps made
+    #: it longer than the bound. 1 if it did not. The servers do not learn it.
+    by_rounding: float = 1.0
     #: Why the servers refused the submission, if they did so in a round that has a result.
     refused: str | None = None
 
@@ -285,7 +289,7 @@ class Client:
         counts = min(float(weight), task.settings.greatest_weight or 1.0)
         for remark in _remarks(sent, float(weight), counts, task.norm):
             warnings.warn(remark, SubmissionWarning, stacklevel=2)
-        shortened = sent.shortened
+        receipt = _receipt(task, sent, counts)
         names, greatest = task.settings.metrics, task.settings.greatest_metric
         sent, cut = with_metrics(sent, metrics, names, greatest)
         for name in cut:
@@ -304,7 +308,7 @@ class Client:
             weight=round(sent.weight * weight_steps),
             bits=bits,
         )
-        self.receipt = Receipt(task.round, digest.hex(), counts, shortened)
+        self.receipt = replace(receipt, digest=digest.hex())
         # Logs neither weight nor norm, which are private.
         _log.info("client %d handed in a vector for round %d", self.number, task.round)
         return self.receipt
@@ -405,6 +409,14 @@ def capped(weight: float, counts: float) -> str:
     return f"a weight of {weight:g} counts as {counts:g}, the rounds' greatest_weight"
 
 
+def lengthened(by_rounding: float, norm: float) -> str:
+    """Returns the warning about an update that rounding made longer than the bound."""
+    return (
+        f"rounding to steps made an update longer than the rounds' bound of {norm:g}: it was "
+        f"multiplied by {by_rounding:.3g} for that; a smaller greatest_value avoids it"
+    )
+
+
 def shorter(shortened: float, norm: float) -> str:
     """Returns the warning about an update that was longer than the bound."""
     return (
@@ -424,13 +436,10 @@ def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[
     found = []
     if counts < weight:
         found.append(capped(weight, counts))
-    if sent.shortened < sent.by_rounding:
-        found.append(shorter(sent.shortened / sent.by_rounding, norm))
+    if sent.shortened < 1:
+        found.append(shorter(sent.shortened, norm))
     if sent.by_rounding < 1:
-        found.append(
-            f"rounding to steps made an update longer than the rounds' bound of {norm:g}: it was "
-            f"multiplied by {sent.by_rounding:.3g} for that; a smaller greatest_value avoids it"
-        )
+        found.append(lengthened(sent.by_rounding, norm))
     if sent.cut:
         found.append(
             f"{counted(sent.cut, 'value')} of the update were beyond the rounds' greatest_value, "
@@ -450,6 +459,13 @@ def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[
     return found
 
 
+def _receipt(task: Task, sent: Outgoing, counts: float) -> Receipt:
+    """Returns the receipt, without the digest, of what a client sends with the given weight."""
+    if task.settings.grid(task.clients) is not None:
+        counts = sent.weight * (task.settings.greatest_weight or 1.0)
+    return Receipt(task.round, "", counts, sent.shortened, sent.by_rounding)
+
+
 def _clients_half(settings: Settings) -> Settings:
     """Returns settings of which a client can make its half of the steps.
 
@@ -465,6 +481,7 @@ def _clients_half(settings: Settings) -> Settings:
         sampling=1.0,
         quantile=None,
         quantile_sigma=None,
+        quantile_clients=None,
         reveals_single=True,
     )
     if settings.aggregator not in AGGREGATORS:

@@ -6,8 +6,8 @@ import torch
 from tacit import _core, buffers, checks, fixed
 from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Update
+from tacit.federated.rounds.round_state import SERVERS_ROOT
 from tacit.federated.rounds.settings import ROOTS
-from tacit.federated.rounds.steps import SERVERS_ROOT
 from tacit.federated.rounds.submission import Submitted
 from tacit.federated.service.memory import Memory
 from tacit.federated.service.terms import Terms

@@ -1,8 +1,8 @@
 """What servers tell clients of a round that has no result, and of submissions that do not count."""
 
 from tacit.federated.rounds.metrics import TOO_GREAT
-from tacit.federated.rounds.round_state import Outcome
-from tacit.federated.rounds.steps import SERVERS_ROOT, TOO_LONG
+from tacit.federated.rounds.round_state import SERVERS_ROOT, Outcome
+from tacit.federated.rounds.steps import TOO_LONG
 
 #: The reason that clients hear if a round with noise has no result.
 UNCOUNTED = "too few clients count in this round"

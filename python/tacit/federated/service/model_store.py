@@ -188,11 +188,12 @@ def to_bytes(kept: Kept, federation: str = "") -> bytes:
 
 
 def _bytes_of(form: State) -> int:
-    """Returns the bytes of a model's floating-point tensors, whether they travel or not."""
+    """Returns the bytes of a model's tensors, whether they travel or not."""
     if isinstance(form, torch.Tensor):
         return form.nbytes
     entries = form.state_dict() if isinstance(form, torch.nn.Module) else form
-    return sum(value.nbytes for value in entries.values() if value.is_floating_point())
+    # Of what does not travel, nothing is asked: it may be no tensor.
+    return sum(value.nbytes for value in entries.values() if isinstance(value, torch.Tensor))
 
 
 def _read(path: Path, federation: str, travelling: Selection) -> Kept | None:

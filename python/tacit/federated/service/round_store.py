@@ -225,8 +225,8 @@ def check_same(told: Sequence[bytes], own: bytes) -> None:
         if text != own:
             raise DeviationError.of(
                 server,
-                "announced another round, base or account than all three servers had at the "
-                "end of the round before",
+                "announced another round, base, account or bound than all three servers had at "
+                "the end of the round before",
                 "server",
             )
 

@@ -31,10 +31,10 @@ from tacit.federated.privacy.account import Account
 from tacit.federated.privacy.joint import check_values
 from tacit.federated.rounds.adaptive import bound_of, moved
 from tacit.federated.rounds.client_update import Outgoing, Update
-from tacit.federated.rounds.round_state import Outcome, RoundError
+from tacit.federated.rounds.round_state import SERVERS_ROOT, Outcome, RoundError
 from tacit.federated.rounds.settings import ROOTS
 from tacit.federated.rounds.states import State, change_of, in_a_row, layout_of
-from tacit.federated.rounds.steps import SERVERS_ROOT, Round, Rounds
+from tacit.federated.rounds.steps import Round, Rounds
 from tacit.federated.service.attesting import attestation_of, check_adapted
 from tacit.federated.service.config import SERVERS, Federation
 from tacit.federated.service.exchange import content_of, part_of, taken

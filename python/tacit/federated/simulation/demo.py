@@ -157,7 +157,8 @@ def _check(federation: Federation) -> None:
             f"--attack {attack.text}: that part of {counted(clients, 'client')} is nobody; from "
             f"1/{clients} on somebody attacks"
         )
-    Round.of(federation.rules, account_of(federation, Path("account-of-nobody"), SERVERS))
+    account = account_of(federation, Path("account-of-nobody"), SERVERS)
+    Round.of(federation.rules, account, clients)
     aggregator(federation.settings.aggregator).check_count(federation.clients)
     check_chosen(federation.settings, federation.clients)
 

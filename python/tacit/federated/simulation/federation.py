@@ -228,7 +228,7 @@ def _rounds(
     account = account_of(
         federation, Path(folder) / f"account-{current.party}.json", current.parties
     )
-    round_ = Round.of(federation.rules, account, servers=current.parties)
+    round_ = Round.of(federation.rules, account, federation.clients, current.parties)
     clients = Clients(federation)
     parameters, rows = clients.start, []
     for number in range(federation.rounds):
@@ -256,7 +256,8 @@ def in_the_clear(
     with threads(federation.training.threads):
         clients = Clients(federation)
         # The reference spends nothing, so the account's file is never written.
-        round_ = Round.of(federation.rules, account_of(federation, Path("account-of-nobody"), 3))
+        account = account_of(federation, Path("account-of-nobody"), 3)
+        round_ = Round.of(federation.rules, account, federation.clients)
         parameters, rows = clients.start, []
         for number in range(federation.rounds):
             started = time.perf_counter()
