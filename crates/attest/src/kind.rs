@@ -53,7 +53,8 @@ pub trait Kind: Sync {
     /// revocations, and the status of the platform's firmware.
     ///
     /// # Errors
-    /// `Malformed`, `Chain`, `Tcb` or `Guest`; `Policy` for a policy that lacks what this kind needs.
+    /// `Malformed`, `Chain`, `Tcb` or `Guest`; `Policy` for a policy that lacks what this kind
+    /// needs.
     fn check(&self, evidence: &[u8], policy: &Policy, now: u64) -> Result<Report>;
 
     /// Checks that a policy has what this kind needs.

@@ -204,8 +204,8 @@ fn excessive(length: u64) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         format!(
-            "it announces {length} bytes of evidence and keys, more than the {LONGEST_BODY} that are \
-             read: run the same release of tacit at all clients and servers"
+            "it announces {length} bytes of evidence and keys, more than the {LONGEST_BODY} that \
+             are read: run the same release of tacit at all clients and servers"
         ),
     )
 }

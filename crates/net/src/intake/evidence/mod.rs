@@ -1,16 +1,13 @@
 //! Evidence of a server for its clients, which they verify before they hand in anything.
 //!
-//! | | |
-//! | --- | --- |
-//! | once for each process | the server makes an Ed25519 key, and evidence whose report binds what [`Vouched`] lists |
-//! | for each connection | the client sends a nonce; the server answers with the evidence, and signs the connection with that key |
-//!
-//! The signature covers the nonce, the client's number, everything that is sent with it, and 32
+//! Once for each process, the server makes an Ed25519 key, and evidence whose report binds what
+//! [`Vouched`] lists. For each connection, the client sends a nonce; the server answers with the
+//! evidence, and signs the connection with that key. The signature covers the nonce, the client's number, everything that is sent with it, and 32
 //! bytes that TLS exports to both ends of the connection alone.
 //!
 //! **Why one report for many connections.** Hardware makes a report in tens of milliseconds, one
-//! after another, and a host may slow it down. Thousands of clients make three connections each, and
-//! more where connections break. A report for each nonce would let any client keep a server's
+//! after another, and a host may slow it down. Thousands of clients make three connections each,
+//! and more where connections break. A report for each nonce would let any client keep a server's
 //! processor busy. A signature takes 20 microseconds. It proves as much, as long as the key never
 //! leaves the process: it is drawn there, it is written nowhere, and memory is what the hardware
 //! protects. A host that can read it reads the clients' vectors too.
@@ -22,14 +19,14 @@
 //! - *Relay.* A host may know the private key of the server's certificate, if that lies in a file
 //!   that it can read. It then answers clients itself, and asks the attested process for the
 //!   signature. But its two connections export different bytes, since each end of TLS 1.3
-//!   contributes to the key exchange; so the client refuses the signature. What is encrypted for the
-//!   connection can only be read by the process that signed it.
+//!   contributes to the key exchange; so the client refuses the signature. What is encrypted for
+//!   the connection can only be read by the process that signed it.
 //! - *Answer one client by what another got.* The nonce, the client and the connection differ.
 //! - *Keep evidence for later.* A key that was read from a process by an attack would stay good for
 //!   as long as its evidence. So evidence carries the time at which it was made, which the report
-//!   binds, and clients refuse it after [`LONGEST_AGE`]. The time is that of the guest's clock, which
-//!   the host may set ahead: evidence from the future is refused, but its age is known only as well
-//!   as that clock is right.
+//!   binds, and clients refuse it after [`LONGEST_AGE`]. The time is that of the guest's clock,
+//!   which the host may set ahead: evidence from the future is refused, but its age is known only
+//!   as well as that clock is right.
 //! - *Take part in the exchange between servers.* That has other domains, and other keys.
 //!
 //! A host can always refuse service, and see who connects, when, and how much is sent.
