@@ -16,7 +16,7 @@ from tacit import checks
 from tacit.errors import EncodingError, MisuseError
 from tacit.federated import validation
 from tacit.federated.rounds.client_update import Outgoing, Update
-from tacit.federated.rounds.round_state import Held, Step
+from tacit.federated.rounds.round_state import SERVERS_ROOT, Held, Step
 from tacit.sessions import session
 from tacit.tensor import SecretTensor
 
@@ -42,14 +42,11 @@ class Measure(Step):
         """
         if held.metrics is None:
             return held
-        if self.is_validated:
-            held = self._checked(held)
-            # A server that is the root reports nothing.
-            held, every = held.only(_clients(held)), held
-        else:
-            every = held
-        assert held.metrics is not None
-        sums = torch.cat([held.metrics.sum(0), held.weights.sum().reshape(1)])
+        every = self._checked(held) if self.is_validated else held
+        # A server that is the root reports nothing.
+        those = every.only(_clients(every)) if self.root == SERVERS_ROOT else every
+        assert those.metrics is not None
+        sums = torch.cat([those.metrics.sum(0), those.weights.sum().reshape(1)])
         assert isinstance(sums, SecretTensor)
         found = sums.reveal().to(torch.float64)
         # The next message detects a server that saw other sums.

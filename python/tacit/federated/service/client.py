@@ -268,9 +268,9 @@ class Client:
             MisuseError: no round was joined; the state has another size than its model, or other
                 names, order or shapes than the servers know of it (the error names the first), or
                 holds something else than dense tensors of real numbers; a pattern of ``include`` or
-                ``exclude`` matches none of its tensors; the weight is not a
-                positive number, or is above 1 while the rounds have no ``greatest_weight``; metrics
-                have other names than the rounds'; or this client is the coordinator.
+                ``exclude`` matches none of its tensors; the weight is not a positive number, or is
+                above 1 while the rounds have no ``greatest_weight``; metrics have other names than
+                the rounds'; or this client is the coordinator.
             RefusedError: a server refused it, as too late or against the round's rules.
             PeerError: a server cannot be reached; the submission does not count then.
         """

@@ -176,7 +176,7 @@ class Federation:
     def read(path: str | Path) -> "Federation":
         """Reads and checks a file.
 
-        SetupError: something is wrong with it; the error says what and where.
+        Raises:
             SetupError: what is wrong with it, and where.
         """
         path = Path(path)

@@ -2,8 +2,9 @@
 //!
 //! Once for each process, the server makes an Ed25519 key, and evidence whose report binds what
 //! [`Vouched`] lists. For each connection, the client sends a nonce; the server answers with the
-//! evidence, and signs the connection with that key. The signature covers the nonce, the client's number, everything that is sent with it, and 32
-//! bytes that TLS exports to both ends of the connection alone.
+//! evidence, and signs the connection with that key. The signature covers the nonce, the client's
+//! number, everything that is sent with it, and 32 bytes that TLS exports to both ends of the
+//! connection alone.
 //!
 //! **Why one report for many connections.** Hardware makes a report in tens of milliseconds, one
 //! after another, and a host may slow it down. Thousands of clients make three connections each,
