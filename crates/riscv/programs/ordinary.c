@@ -2,6 +2,8 @@
  * that end by a secret, comparisons of memory, and quotients of 128 bits. */
 #include <alloca.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
 #include <memory.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +42,11 @@ static void library(void) {
     srand(3);
     printf("%d %d %d\n", one == rand(), one >= 0, time(NULL) <= time(NULL));
     printf("%d %d %d\n", memcmp("abcd", "abcf", 4) < 0, memcmp("b", "a", 1) > 0, memcmp("same", "same", 4));
+    div_t parts = div(-17, 5);
+    int8_t small = 0;
+    sscanf("-5", "%" SCNd8, &small);
+    const unsigned long long most = strtoull("18446744073709551615", NULL, 10);
+    printf("%d %d %llu %" PRId8 " %s\n", parts.quot, parts.rem, most, small, setlocale(LC_ALL, NULL));
 }
 
 static const struct bid *winner(const struct bid *bids, int count) {

@@ -85,8 +85,8 @@ pub enum Fault {
     )]
     SecretLoop(usize),
     #[error(
-        "branches on secrets are nested more than {0} deep: bound the recursion, or the loop around \
-         them, by a public number, or state a loop's most trips by TACIT_BOUND(n) in it"
+        "branches on secrets are nested more than {0} deep: bound the recursion, or the loop \
+         around them, by a public number, or state a loop's most trips by TACIT_BOUND(n) in it"
     )]
     Nested(usize),
     #[error(
@@ -95,6 +95,11 @@ pub enum Fault {
          -mllvm -tail-dup-placement=false and -mllvm -disable-lftr"
     )]
     Parting(u64),
+    #[error(
+        "both sides of a branch on a secret are beyond the trips that TACIT_BOUND states: state as \
+         many as the loop may make"
+    )]
+    BeyondBound,
     #[error("a system call under a branch on a secret: make it before the branch, or after it")]
     CallOnSide,
     #[error(
@@ -263,6 +268,7 @@ impl Fault {
             | Self::SecretLoop(_)
             | Self::Nested(_)
             | Self::Parting(_)
+            | Self::BeyondBound
             | Self::CallOnSide
             | Self::OpeningOnSide
             | Self::SecretJump
@@ -370,6 +376,7 @@ mod tests {
             Fault::Divisor(_) => 46,
             Fault::SecretText => 47,
             Fault::Parting(_) => 48,
+            Fault::BeyondBound => 49,
         }
     }
 
@@ -399,6 +406,7 @@ mod tests {
             Fault::SecretLoop(8),
             Fault::Nested(8),
             Fault::Parting(8),
+            Fault::BeyondBound,
             Fault::CallOnSide,
             Fault::OpeningOnSide,
             Fault::SecretJump,
@@ -449,7 +457,7 @@ mod tests {
         // `InvalidProgram` and `OnSide` carry a message that states its own remedy.
         places.extend([0, 19]);
         places.sort_unstable();
-        assert_eq!(places, (0..49).collect::<Vec<_>>());
+        assert_eq!(places, (0..50).collect::<Vec<_>>());
         let bytes = 1;
         let one = Fault::Unmapped { address, bytes }.to_string();
         assert!(one.starts_with("1 byte at 0x8 is outside"), "{one}");

@@ -28,6 +28,7 @@ pub const SOURCES: &[Source] = sources![
     "inttypes.h",
     "library.c",
     "limits.h",
+    "locale.h",
     "math.c",
     "math.h",
     "memory.c",

@@ -122,12 +122,7 @@ impl<W: Words> Machine<W> {
     /// trip with as many as the first is the first again.
     fn count_trip(&mut self, most: u64) {
         let open = self.sides.len();
-        // Outside branches, the call has been passed already.
-        let call = match open {
-            0 => self.pc.wrapping_sub(4),
-            _ => self.pc,
-        };
-        let place = (call, self.calls);
+        let place = (self.statement(), self.calls);
         let known = self.bounds.iter().position(|(at, ..)| *at == place);
         let at = known.unwrap_or_else(|| {
             self.bounds.push((place, open, 0));
@@ -143,10 +138,19 @@ impl<W: Words> Machine<W> {
         }
     }
 
+    /// Returns the address of the call that was just made. Outside branches on secrets, it has
+    /// been passed already.
+    fn statement(&self) -> u64 {
+        match self.sides.len() {
+            0 => self.pc.wrapping_sub(4),
+            _ => self.pc,
+        }
+    }
+
     /// Attributes new words to the call that was just made.
     fn note_call(&mut self) {
         let place = self.whereabouts();
-        self.words.at(place, self.pc().wrapping_sub(4));
+        self.words.at(place, self.statement());
     }
 
     /// Bounds a double in memory by two numbers.

@@ -67,6 +67,7 @@ struct Left<Word> {
     memory: Changes<Word>,
     vectors: Changes<Word>,
     label: Option<u32>,
+    bounds: hints::Bounds,
     promised: Option<Word>,
 }
 
@@ -105,7 +106,7 @@ impl<W: Words> Machine<W> {
         self.calls = 0;
         // The program promised that it comes to neither side.
         if mem::take(&mut self.is_given_up) {
-            return Err(Fault::SecretLoop(TRIPS).into());
+            return Err(Fault::BeyondBound.into());
         }
         Ok(self.pc)
     }
@@ -160,21 +161,21 @@ impl<W: Words> Machine<W> {
         if open.first.is_none() {
             mem::swap(&mut self.hart, &mut open.state);
             let label = mem::replace(&mut self.label, open.label);
-            self.bounds = open.bounds.clone();
+            let bounds = mem::replace(&mut self.bounds, open.bounds.clone());
             (self.calls, self.pc) = (open.calls, open.next);
             open.first = Some(Left {
                 end,
                 memory,
                 vectors,
                 label,
+                bounds,
                 promised,
             });
             self.begin();
             return Ok(());
         }
         let open = self.sides.pop().expect("a side is being executed");
-        self.promised = promised;
-        self.merge(open, end, &memory, &vectors)
+        self.merge(open, end, (&memory, &vectors), promised)
     }
 
     /// Merges the state of the second side, which has just ended, with that of the first.
@@ -182,16 +183,19 @@ impl<W: Words> Machine<W> {
         &mut self,
         open: Open<W::Word>,
         end: Option<u64>,
-        memory: &Changes<W::Word>,
-        vectors: &Changes<W::Word>,
+        (memory, vectors): (&Changes<W::Word>, &Changes<W::Word>),
+        promised: Option<W::Word>,
     ) -> Result<()> {
         let first = open.first.expect("the first side has ended");
         self.pc = open.branch;
-        self.bounds = open.bounds;
-        let promises = [first.promised, self.promised.take()].into_iter().flatten();
+        // Where one side has made more trips than the other, the loop has ended.
+        let ended = mem::replace(&mut self.bounds, open.bounds);
+        self.bounds
+            .retain(|counted| ended.contains(counted) && first.bounds.contains(counted));
+        let promises = [first.promised, promised].into_iter().flatten();
         let promised = promises.reduce(|one, other| self.words.xor(&one, &other));
         // Both sides end in the call of the branch, or in its caller.
-        let condition = match (first.end, end) {
+        let mut condition = match (first.end, end) {
             (Some(one), Some(other)) if one == other => open.condition,
             (Some(_), Some(_)) => return Err(Fault::SecretBranch),
             (Some(_), None) => self.words.constant(1),
@@ -202,9 +206,13 @@ impl<W: Words> Machine<W> {
                 return Ok(());
             }
         };
-        // The words around depend on the promise from here on.
-        if let (Some(around), Some(promised)) = (self.sides.last_mut(), promised) {
-            around.condition = self.words.xor(&around.condition, &promised);
+        // The words around depend on the promise from here on; without a branch around, these do.
+        if let Some(promised) = promised {
+            let depending = match self.sides.last_mut() {
+                Some(around) => &mut around.condition,
+                None => &mut condition,
+            };
+            *depending = self.words.xor(depending, &promised);
         }
         if first.end.is_none() || end.is_none() {
             // The call depth is that of the side that was not given up: at the join.
@@ -220,10 +228,15 @@ impl<W: Words> Machine<W> {
             objects: &self.oblivious,
         };
         let words = &mut self.words;
-        self.hart.merge(&open.state, |kind, x, y| match kind {
-            Kind::Integer => choice.between(words, x, y),
-            Kind::Float => choice.between_floats(words, x, y),
-        })?;
+        match words.public(&condition) {
+            // The modes and flags of a side that was given up do not count either.
+            Some(1) => self.hart = *open.state,
+            Some(_) => {}
+            None => self.hart.merge(&open.state, |kind, x, y| match kind {
+                Kind::Integer => choice.between(words, x, y),
+                Kind::Float => choice.between_floats(words, x, y),
+            })?,
+        }
         self.memory
             .merge(words, (&first.memory, memory), |words, x, y| {
                 choice.between(words, x, y)

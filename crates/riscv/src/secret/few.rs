@@ -173,7 +173,7 @@ impl Diagram {
             };
             let found = match found {
                 Some(found) => Some(found),
-                None => self.bits(&node)?,
+                None => self.stated(&node)?,
             };
             if found.is_none() {
                 node.set_many_values();
@@ -268,6 +268,25 @@ impl Diagram {
             (Entry::Never, _) => Ok(zero),
             (_, Entry::Never) => Ok(one),
             _ => self.entry(Entry::Either(variable, one, zero)),
+        }
+    }
+
+    /// Returns the diagram of a word by its own bits, within the range that is stated for it. If
+    /// the range leaves one value, as of a promise, it is not used: the result would not depend on
+    /// the word, nor on the claim that it has.
+    fn stated(&mut self, node: &Rc<Node>) -> Result<Option<usize>, Beyond> {
+        let range = node.with_origin(|origin| match origin {
+            Some(Origin::Held(_, Held::Between(least, most))) if least < most => {
+                Some(Rule::Between(*least, *most))
+            }
+            _ => None,
+        });
+        match (self.bits(node)?, range) {
+            (Some(bits), Some(range)) => {
+                let found = self.apply(range, bits, bits, &mut HashMap::new())?;
+                Ok(Some(found))
+            }
+            (bits, _) => Ok(bits),
         }
     }
 
@@ -367,7 +386,10 @@ fn rule(node: &Node, is_root: bool) -> Option<Ruled> {
         Origin::ShiftLeft(x, places) => one(Rule::ShiftLeft(*places), x),
         Origin::ShiftRight(x, places, signs) => one(Rule::ShiftRight(*places, *signs), x),
         Origin::Extend(x, bits, signs) => one(Rule::Extend(*bits, *signs), x),
-        Origin::Held(x, Held::Between(least, most)) => one(Rule::Between(*least, *most), x),
+        // A claimed word is not looked through: what is chosen by it depends on its claim.
+        Origin::Held(x, Held::Between(least, most)) if node.claim == 0 => {
+            one(Rule::Between(*least, *most), x)
+        }
         Origin::Quotient(x, y, _, signs) => two(Rule::Divide(*signs), x, y),
         Origin::Extreme(x, y, precedes, end) => {
             let (if_so, else_this) = if end.first { (x, y) } else { (y, x) };

@@ -63,13 +63,12 @@ fn plainly(program: &Program, word: u64) -> Vec<u64> {
 /// What a party sees of a run: the sender, the step and the size of each message.
 type Seen = Vec<(usize, String, usize)>;
 
+/// What a party learns and sees of a run, and the accesses at few addresses.
+type Found = (Vec<u64>, Seen, Vec<Few>);
+
 /// Runs a program on a secret word and secret data, of which every third word is public. Returns
 /// what each party learns and sees.
-fn secretly(
-    protocol: &str,
-    program: &Program,
-    word: u64,
-) -> Vec<Result<(Vec<u64>, Seen, Vec<Few>), Fault>> {
+fn secretly(protocol: &str, program: &Program, word: u64) -> Vec<Result<Found, Fault>> {
     run(protocol, usual_parties(protocol), |p| {
         let mut values = data();
         values.push(word);
@@ -401,7 +400,18 @@ fn refused(protocol: &str, program: &Program, words: [u64; 2]) -> Vec<Vec<String
         let own = (p.party() == 0).then_some(words.as_slice());
         let given = share(p, 0, own, words.len())?;
         let mut machine = Machine::new(Secret, program, 1 << 20).expect("the program fits");
-        let left = machine.call(CODE, &given).expect("the function returns");
+        let memory = &mut machine.memory;
+        memory
+            .map(DATA, vec![0; 8 * COUNT], true)
+            .expect("the region is free");
+        for at in 0..COUNT as u64 {
+            let stored = memory.store(&Secret, DATA + 8 * at, 8, &Word::Public(at));
+            stored.expect("the address is mapped");
+        }
+        let arguments = [given[0].clone(), given[1].clone(), Word::Public(DATA)];
+        let left = machine
+            .call(CODE, &arguments)
+            .expect("the function returns");
         let name = |claim: Claim| format!("{claim:#x}");
         // Party 0 learns the number of trips, and party 1 something else.
         let to = |party| Fate::Opened(Recipient::One(party));
@@ -425,8 +435,9 @@ fn refused(protocol: &str, program: &Program, words: [u64; 2]) -> Vec<Vec<String
     })
 }
 
-#[test]
-fn more_trips_than_stated_are_found_in_checked_mode() {
+/// Such a program. It returns the number of trips, or reads it from a list, at an address that has
+/// a value for each number of trips.
+fn promising(reads: bool) -> Program {
     let mut code = Assembler::default();
     let [again, end] = [(); 2].map(|()| code.label());
     code.add("addi", T0, 0, 0, 0);
@@ -441,14 +452,26 @@ fn more_trips_than_stated_are_found_in_checked_mode() {
     code.add("ecall", 0, 0, 0, 0);
     code.add("addi", T1, T1, 0, -3);
     code.add("addi", T0, T0, 0, 1);
+    code.add("addi", A2, A2, 0, 8);
     code.jump(0, again);
     code.place(end);
     code.add("addi", A0, T0, 0, 0);
+    if reads {
+        code.add("ld", A0, A2, 0, 0);
+    }
     code.ret();
-    let program = code.program();
+    code.program()
+}
+
+#[test]
+fn more_trips_than_stated_are_found_in_checked_mode() {
     // 5 trips are the most. Where the loop is not entered, nothing is promised.
     let is_kept = |number, other| number < 18 || other != 0;
-    for protocol in PROTOCOLS {
+    for (reads, protocol) in [false, true]
+        .into_iter()
+        .flat_map(|reads| PROTOCOLS.map(|p| (reads, p)))
+    {
+        let program = promising(reads);
         for words in [
             [0, 0],
             [17, 0],
@@ -459,11 +482,59 @@ fn more_trips_than_stated_are_found_in_checked_mode() {
         ] {
             for (party, failed) in refused(protocol, &program, words).iter().enumerate() {
                 let is_told = party == 0 && !is_kept(words[0], words[1]);
-                assert_eq!(failed.len(), usize::from(is_told), "{protocol} {words:?}");
+                assert_eq!(
+                    failed.len(),
+                    usize::from(is_told),
+                    "{protocol} {words:?} {reads}"
+                );
                 let place = format!("{:#x}", CODE + 4 * 8);
                 assert!(failed.iter().all(|at| *at == place), "{failed:?}");
             }
         }
+    }
+}
+
+/// A loop whose bound is stated within another: the sum of `a & 3` for `a = a0; a > 2; a -= 3`,
+/// counted by ones.
+#[test]
+fn a_bounded_loop_is_counted_anew_within_another() {
+    const A3: u8 = 13;
+    const A4: u8 = 14;
+    const A5: u8 = 15;
+    let mut code = Assembler::default();
+    let [again, inner, next, end] = [(); 4].map(|()| code.label());
+    let state = |code: &mut Assembler, most| {
+        code.add("addi", A0, 0, 0, most);
+        code.add("lui", 17, 0, 0, 0x8000);
+        code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
+        code.add("ecall", 0, 0, 0, 0);
+    };
+    code.add("addi", T1, A0, 0, 0);
+    code.add("addi", T2, 0, 0, 3);
+    code.add("addi", A4, 0, 0, 0);
+    code.place(again);
+    code.branch("bltu", T1, T2, end);
+    state(&mut code, 5);
+    code.add("andi", A5, T1, 0, 3);
+    code.add("addi", A3, 0, 0, 0);
+    code.place(inner);
+    state(&mut code, 4);
+    code.branch("bgeu", A3, A5, next);
+    code.add("addi", A3, A3, 0, 1);
+    code.add("addi", A4, A4, 0, 1);
+    code.jump(0, inner);
+    code.place(next);
+    code.add("addi", T1, T1, 0, -3);
+    code.jump(0, again);
+    code.place(end);
+    code.add("addi", A0, A4, 0, 0);
+    code.ret();
+    let program = code.program();
+    for number in 0..18_u64 {
+        let found = secretly("plain", &program, number);
+        let (values, ..) = found[0].as_ref().expect("the program is accepted");
+        let expected: u64 = (0..number / 3).map(|trip| (number - 3 * trip) & 3).sum();
+        assert_eq!(values[0], expected, "{number}");
     }
 }
 
