@@ -226,14 +226,14 @@ def test_a_node_whose_vector_was_refused_hears_of_it_with_the_next_message(
     servers = Servers(config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(2)])
     honest = Client.submit
 
-    def submit(self: Client, state: Any, weight: float = 1.0) -> Any:
+    def submit(self: Client, state: Any, weight: float = 1.0, metrics: Any = None) -> Any:
         assert self._task is not None
         told, task = self._task
         if (self.number, task.round) == (1, 1):
             # Disables the client's own check, which would have shortened the vector.
             self._task = told, replace(task, settings=replace(task.settings, bound="none"))
             state = {name: each + 80.0 for name, each in state.items()}
-        return honest(self, state, weight)
+        return honest(self, state, weight, metrics)
 
     monkeypatch.setattr(Client, "submit", submit)
 

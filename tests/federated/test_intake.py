@@ -226,11 +226,11 @@ def kill(server: Server, moment: str) -> None:
         pend(*given)
         raise KilledError
 
-    def counting(*given: Any) -> None:
+    def counting(*given: Any, **named: Any) -> None:
         # The fourth is the number of rounds that have ended.
-        if len(given) == 4:
+        if len(given) > 3:
             raise KilledError
-        keep(*given)
+        keep(*given, **named)
 
     assert server._parts is not None
     pend, keep = server._parts.pend, server._latest.keep
