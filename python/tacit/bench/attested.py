@@ -6,7 +6,6 @@ the inputs to the result at all parties, and compiled models. One more, products
 another, has nothing but short messages. Making and judging evidence at the start of a session is
 not part of the seconds, but of the report."""
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -93,7 +92,7 @@ def measure(
 ) -> tuple[dict[str, Any], int]:
     """Returns the entry of a case in the report, and the peak memory of the largest party in bytes,
     or 0 if it is not measured. Links imitate ``network``, as ``tacit.launch`` takes it."""
-    case, threads = ATTESTED[name], threads or max(1, (os.cpu_count() or 1) // setting.members)
+    case, threads = ATTESTED[name], setting.threads(threads)
     settings = [replace(setting, attestation=kind) for kind in (None, KIND)]
     told: list[list[list[dict[str, Any]]]] = [[], []]
     with TemporaryDirectory() as folder:
@@ -107,10 +106,7 @@ def measure(
     usual, attested = (_of_all(each) for each in told)
     return {
         "name": name,
-        "protocol": setting.protocol,
-        "parties": setting.parties,
-        "source": setting.source,
-        "transport": "tcp",
+        **setting.entry,
         "threads": threads,
         "turns": case.turns,
         **({} if network is None else {"network": network}),
@@ -128,18 +124,7 @@ def _sessions_of_operators(
     """Returns what runs one session of a case, and what its parties tell."""
 
     def session(setting: Setting) -> list[dict[str, Any]]:
-        return tacit.launch(
-            _party,
-            name,
-            parties=setting.parties,
-            protocol=setting.protocol,
-            source=setting.source,
-            transport="tcp",
-            timeout=TIMEOUT,
-            threads=threads,
-            network=network,
-            attestation=setting.attestation,
-        )
+        return setting.launch(_party, name, threads=threads, timeout=TIMEOUT, network=network)
 
     return session
 

@@ -1,6 +1,5 @@
 """Cost of checked mode: the same work with and without it, by turns in one session."""
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -43,25 +42,12 @@ def serves(setting: Setting) -> bool:
 
 def measure(name: str, setting: Setting, threads: int | None) -> tuple[dict[str, Any], int]:
     """Returns the entry of a case in the report, and 0: memory is not measured."""
-    threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
-    told = tacit.launch(
-        _party,
-        name,
-        parties=setting.parties,
-        protocol=setting.protocol,
-        source=setting.source,
-        transport="tcp",
-        timeout=TIMEOUT,
-        threads=threads,
-        attestation=setting.attestation,
-    )
+    threads = setting.threads(threads)
+    told = setting.launch(_party, name, threads=threads, timeout=TIMEOUT)
     usual, checked = (_of_all([each[at] for each in told]) for at in (0, 1))
     return {
         "name": name,
-        "protocol": setting.protocol,
-        "parties": setting.parties,
-        "source": setting.source,
-        "transport": "tcp",
+        **setting.entry,
         "threads": threads,
         "repetitions": CHECKED[name].repetitions,
         "seconds_median": checked["seconds_median"],

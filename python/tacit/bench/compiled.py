@@ -3,7 +3,6 @@
 They are the networks of CrypTFlow (Kumar and others 2020, tables III and V and section VI). Weights
 and images are random."""
 
-import os
 import resource
 import statistics
 import sys
@@ -111,7 +110,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     """Returns the entry of a case in the report, and the peak memory of the largest party in
     bytes."""
     case = COMPILED[name]
-    threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
+    threads = setting.threads(threads)
     started = time.perf_counter()
     program, weights, x = compile_case(case)
     seconds_to_compile = time.perf_counter() - started
@@ -136,10 +135,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         }
     entry = {
         "name": name,
-        "protocol": setting.protocol,
-        "parties": setting.parties,
-        "source": setting.source,
-        "transport": "tcp",
+        **setting.entry,
         "threads": threads,
         "warm_up": case.warm_up,
         "repetitions": case.repetitions,
@@ -183,23 +179,8 @@ def session(
         is_eager: whether operators run one by one.
         network: a network that links imitate, as ``tacit.launch`` takes it.
     """
-    return tacit.launch(
-        _party,
-        program,
-        path,
-        x,
-        case.warm_up,
-        case.repetitions,
-        is_eager,
-        parties=setting.parties,
-        protocol=setting.protocol,
-        source=setting.source,
-        transport="tcp",
-        timeout=TIMEOUT,
-        threads=threads,
-        network=network,
-        attestation=setting.attestation,
-    )
+    given = program, path, x, case.warm_up, case.repetitions, is_eager
+    return setting.launch(_party, *given, threads=threads, timeout=TIMEOUT, network=network)
 
 
 def _party(

@@ -1,7 +1,6 @@
 """Measurement of a case: in a session of its own, first to warm up, then repeatedly, but only once
 if it takes minutes."""
 
-import os
 import resource
 import statistics
 import sys
@@ -112,35 +111,27 @@ def measure(
                 "of them with a dealer"
             )
         return checked.measure(name, setting, threads)
-    threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
+    threads = setting.threads(threads)
     warm_up, repetitions, runs_in_each = _case(name).runs(setting.source)
     if network is not None:
         # Waiting for a network takes most of the time, and no other process disturbs it.
         warm_up, runs_in_each = min(warm_up, 1), 1
-    results = tacit.launch(
+    results = setting.launch(
         _party,
         name,
         warm_up,
         repetitions,
         runs_in_each,
-        parties=setting.parties,
-        protocol=setting.protocol,
-        source=setting.source,
-        transport="tcp",
-        timeout=TIMEOUT_OF_TRANSFER if transfers_matrices(setting.source) else TIMEOUT,
         threads=threads,
+        timeout=TIMEOUT_OF_TRANSFER if transfers_matrices(setting.source) else TIMEOUT,
         network=network or _case(name).network,
-        attestation=setting.attestation,
     )
     # The parties run in step. The clock of the slowest one counts, and how long that one waited.
     slowest = [max(times) for times in zip(*(result["times"] for result in results), strict=True)]
     seconds = [seconds for seconds, _ in slowest]
     entry = {
         "name": name,
-        "protocol": setting.protocol,
-        "parties": setting.parties,
-        "source": setting.source,
-        "transport": "tcp",
+        **setting.entry,
         "threads": threads,
         "warm_up": warm_up,
         "repetitions": repetitions,

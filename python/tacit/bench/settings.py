@@ -1,8 +1,12 @@
 """Settings of a measurement: the protocol, the number of parties, and the source of
 correlations."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import tacit
 from tacit.providers import (
     CONSUMING,
     DEFAULT,
@@ -18,6 +22,9 @@ from tacit.providers import (
 #: Number of parties with a dealer that are measured in addition to two. More parties add little for
 #: those that wait for nobody.
 MANY = 3
+
+#: The transport between the parties.
+TRANSPORT = "tcp"
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,50 @@ class Setting:
     def members(self) -> int:
         """Number of processes: the parties, and the dealer if there is one."""
         return self.parties + has_dealer(self.source)
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What a report has of the setting in each of its entries."""
+        return {
+            "protocol": self.protocol,
+            "parties": self.parties,
+            "source": self.source,
+            "transport": TRANSPORT,
+        }
+
+    def threads(self, wanted: int | None) -> int:
+        """Returns the number of threads of each process: its share of this machine if not given."""
+        return wanted or max(1, (os.cpu_count() or 1) // self.members)
+
+    def launch(
+        self,
+        work: Callable[..., Any],
+        *given: Any,
+        threads: int,
+        timeout: float,
+        network: str | None = None,
+    ) -> list[Any]:
+        """Runs each party's part in a session of this setting, and returns what the parties tell.
+
+        Args:
+            work: a party's part.
+            given: its arguments.
+            threads: the number of threads of each party.
+            timeout: the longest wait for one message, in seconds.
+            network: a network that links imitate, as ``tacit.launch`` takes it.
+        """
+        return tacit.launch(
+            work,
+            *given,
+            parties=self.parties,
+            protocol=self.protocol,
+            source=self.source,
+            transport=TRANSPORT,
+            timeout=timeout,
+            threads=threads,
+            network=network,
+            attestation=self.attestation,
+        )
 
     @property
     def title(self) -> str:

@@ -736,7 +736,10 @@ proptest! {
     }
 
     #[test]
-    fn anything_at_all_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0_u8..10) {
+    fn anything_at_all_is_read_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        kind in 0_u8..10,
+    ) {
         drop(Request::read(&mut &bytes[..]));
         drop(Reply::read(&mut &bytes[..]));
         // The bodies themselves are tested under a valid head.
@@ -749,7 +752,10 @@ proptest! {
     }
 
     #[test]
-    fn long_bodies_are_refused_before_they_come(kind in any::<u8>(), length in (LONGEST_BODY as u64 + 1)..) {
+    fn long_bodies_are_refused_before_they_come(
+        kind in any::<u8>(),
+        length in (LONGEST_BODY as u64 + 1)..,
+    ) {
         let mut head = [&b"tcd"[..], &[VERSION]].concat();
         head.extend([kind, 0, 0, 0]);
         head.extend(length.to_le_bytes());

@@ -29,7 +29,7 @@ pub const PRINTED: u64 = 0x7ac3;
 /// the bounds as doubles. Other systems do not have this call, and there it has no effect.
 pub const REAL_RANGE: u64 = 0x7ac4;
 
-/// States that a loop with a secret exit makes at most so many trips. Argument: the number. It
+/// States the maximum number of trips of a loop with a secret exit. Argument: that number. The call
 /// stands in the loop, and counts the trips itself. Other systems do not have this call, and there
 /// it has no effect.
 pub const TRIPS: u64 = 0x7ac5;

@@ -25,8 +25,8 @@ const NODES: usize = 1 << 13;
 /// The maximum number of pairs of nodes that operations are applied to, for one word.
 const PAIRS: usize = 1 << 15;
 
-/// The same for the condition of a branch, which is asked for on each trip of a loop. It matters
-/// only where it has one value, as after a comparison of a pointer with null.
+/// The maximum for the condition of a branch. Loops ask for it on each trip, and it helps only where
+/// the condition has one value, as after a comparison of a pointer with null.
 const PAIRS_OF_CONDITION: usize = 1 << 9;
 
 /// A node of a diagram.

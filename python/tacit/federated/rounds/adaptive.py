@@ -1,8 +1,8 @@
 """Adaptive clipping: the bound follows a quantile of the norms (Andrew et al. 2021).
 
 After each round the servers learn, with noise if there is any, how many vectors were shorter than
-the bound. If these are the fraction b of the clients, and γ is wanted, the next round's bound is
-the last one times exp(-η·(b - γ)) (section 2.1 of the paper, with its geometric update).
+the bound. Let b be their fraction of the clients, and γ its target. The next round's bound is the
+last one times exp(-η·(b - γ)) (section 2.1 of the paper, with its geometric update).
 
 **What is counted.** A client shortens its vector to the bound, so servers see a norm of one bound,
 except for rounding, if the client's own was one bound or more. They compare the validated norm in
@@ -90,7 +90,7 @@ def moved(log: int, fraction: float, quantile: float, rate: float) -> int:
         log: the logarithm, in steps of 2^-``LOG_BITS``, plus ``ZERO``; 0 for the first bound.
         fraction: the fraction of the clients whose vectors are shorter than the bound; with noise
             any number.
-        quantile: the fraction that is wanted.
+        quantile: the target of that fraction.
         rate: how fast the bound follows.
     """
     step = round(rate * (fraction - quantile) * 2.0**LOG_BITS)

@@ -377,11 +377,15 @@ class Round:
     def _outcome(self, held: Held, parameters: int) -> Outcome:
         combined = held.combined
         assert isinstance(combined, torch.Tensor)
-        if isinstance(combined, SecretTensor):
-            sealed = combined
-            return Outcome(None, sealed, held.clients, held.refused, held.means, held.fraction)
-        vector = self.opened(combined, parameters, held.refused)
-        return Outcome(vector, None, held.clients, held.refused, held.means, held.fraction)
+        is_sealed = isinstance(combined, SecretTensor)
+        return Outcome(
+            vector=None if is_sealed else self.opened(combined, parameters, held.refused),
+            sealed=combined if is_sealed else None,
+            accepted=held.clients,
+            refused=held.refused,
+            means=held.means,
+            fraction=held.fraction,
+        )
 
     def opened(
         self, revealed: torch.Tensor, parameters: int, refused: Mapping[int, str] | None = None

@@ -30,7 +30,7 @@ struct Hashed {
     policy: u8,
     /// Changes what the evidence is made for.
     change: fn(&mut Vouched<'_>),
-    /// Evidence is so many times as long as it should be.
+    /// The length of the evidence, as a multiple of the right one.
     times: usize,
 }
 
