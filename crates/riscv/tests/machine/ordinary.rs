@@ -260,17 +260,19 @@ fn a_loop_ends_early_by_a_secret() {
     agree(&search(true), &words);
 }
 
+/// States the maximum number of trips of a loop, as `TACIT_BOUND` does.
+fn state(code: &mut Assembler, most: i32) {
+    code.add("addi", A0, 0, 0, most);
+    code.add("lui", 17, 0, 0, 0x8000);
+    code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
+    code.add("ecall", 0, 0, 0, 0);
+}
+
 /// `for (; a0 > 2; a0 -= 3) n++;`, at most five trips by the program's own statement, which stands
 /// at the beginning of the body or at its end. The branch leads out of the loop, or into it.
 fn stated(most: i32, at_end: bool, leads_in: bool) -> Program {
     let mut code = Assembler::default();
     let [again, body, end] = [(); 3].map(|()| code.label());
-    let state = |code: &mut Assembler| {
-        code.add("addi", A0, 0, 0, most);
-        code.add("lui", 17, 0, 0, 0x8000);
-        code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
-        code.add("ecall", 0, 0, 0, 0);
-    };
     code.add("addi", T0, 0, 0, 0);
     code.add("addi", T1, A0, 0, 0);
     code.add("addi", T2, 0, 0, 3);
@@ -283,14 +285,14 @@ fn stated(most: i32, at_end: bool, leads_in: bool) -> Program {
         code.branch("bltu", T1, T2, end);
     }
     if !at_end {
-        state(&mut code);
+        state(&mut code, most);
     }
     code.add("addi", T1, T1, 0, -3);
     code.add("addi", T0, T0, 0, 1);
     code.add("sh3add", A2, T0, A1, 0);
     code.add("sd", 0, A2, T1, 0);
     if at_end {
-        state(&mut code);
+        state(&mut code, most);
     }
     code.jump(0, again);
     code.place(end);
@@ -354,10 +356,7 @@ fn trips_are_counted_on_each_side_anew() {
     code.place(function);
     code.place(again);
     // Before the check, so there is one more than there are trips.
-    code.add("addi", A0, 0, 0, 6);
-    code.add("lui", 17, 0, 0, 0x8000);
-    code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
-    code.add("ecall", 0, 0, 0, 0);
+    state(&mut code, 6);
     code.branch("bltu", T1, T2, done);
     code.add("addi", T1, T1, 0, -3);
     code.add("addi", A4, A4, 0, 1);
@@ -446,10 +445,7 @@ fn promising(reads: bool) -> Program {
     code.branch("bne", A1, 0, end);
     code.place(again);
     code.branch("bltu", T1, T2, end);
-    code.add("addi", A0, 0, 0, 5);
-    code.add("lui", 17, 0, 0, 0x8000);
-    code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
-    code.add("ecall", 0, 0, 0, 0);
+    state(&mut code, 5);
     code.add("addi", T1, T1, 0, -3);
     code.add("addi", T0, T0, 0, 1);
     code.add("addi", A2, A2, 0, 8);
@@ -503,12 +499,6 @@ fn a_bounded_loop_is_counted_anew_within_another() {
     const A5: u8 = 15;
     let mut code = Assembler::default();
     let [again, inner, next, end] = [(); 4].map(|()| code.label());
-    let state = |code: &mut Assembler, most| {
-        code.add("addi", A0, 0, 0, most);
-        code.add("lui", 17, 0, 0, 0x8000);
-        code.add("addi", 17, 17, 0, 0x7ac5 - 0x8000);
-        code.add("ecall", 0, 0, 0, 0);
-    };
     code.add("addi", T1, A0, 0, 0);
     code.add("addi", T2, 0, 0, 3);
     code.add("addi", A4, 0, 0, 0);
