@@ -269,20 +269,19 @@ class Server:
             self._account.check_next()
         if models is not None:
             models.check_room()
+        settings = self.federation.settings
         model = self._in_a_row(model)
         trusted = self._root(model, root)
-        if self.federation.settings.noise == "joint":
+        if settings.noise == "joint":
             check_values(model.numel())
         self._session.core.note(self._common_configuration)
         number, base = self._agree_on_number()
         norm = self._adapted()
-        is_of_updates = self.federation.settings.coordinator is not None
+        is_of_updates = settings.coordinator is not None
         if is_of_updates:
             model = torch.zeros_like(model)
         layout = "" if is_of_updates else self._layout
-        terms = Terms(
-            self.federation.settings, model.numel(), self.federation.clients, base, layout, norm
-        )
+        terms = Terms(settings, model.numel(), self.federation.clients, base, layout, norm)
         terms.check_words()
         # A model that servers are not to know is not sent: clients have it.
         content = content_of(model[:0] if base or is_of_updates else model)
@@ -306,11 +305,11 @@ class Server:
             self._session.core,
             number,
             *terms.taken_as,
-            terms.settings.is_sum,
+            settings.is_sum,
             told,
             content,
             self.federation.seconds,
-            self.federation.settings.coordinator,
+            settings.coordinator,
         )
         try:
             submissions, is_closed = self._gathered()
@@ -329,16 +328,17 @@ class Server:
             if disagreement is None:
                 model = learned
             else:
-                outcome, failure = (
-                    Outcome(None, None, (), {} if outcome is None else outcome.refused),
-                    disagreement,
-                )
+                outcome = Outcome(None, None, (), {} if outcome is None else outcome.refused)
+                failure = disagreement
             own = refusals_of(outcome)
             part = None
             if outcome is not None and outcome.sealed is not None:
                 part = Part(number, tag, common, own, part_of(self._session, outcome.sealed))
             if outcome is not None and outcome.fraction is not None:
-                self._norm_log = moved(self._norm_log, outcome.fraction, *self._quantile)
+                assert settings.quantile is not None
+                self._norm_log = moved(
+                    self._norm_log, outcome.fraction, settings.quantile, settings.quantile_rate
+                )
             self._keep(number, base, model, part, models)
             if part is not None:
                 self._intake.tell(number, part.content, is_part=True, own=own)
@@ -356,6 +356,7 @@ class Server:
             self._intake.tell(number, None, errors.told(error)[0])
             raise
         refused = self._refused(outcome)
+        means = () if outcome is None else outcome.means
         report = Report(
             round=number,
             model=model,
@@ -369,9 +370,7 @@ class Server:
             fraction=None if outcome is None else outcome.fraction,
             upload=8 * terms.words,
             step=terms.step,
-            metrics=dict(
-                zip(terms.settings.metrics, outcome.means if outcome else (), strict=False)
-            ),
+            metrics=dict(zip(settings.metrics, means, strict=True)) if means else {},
             epsilons=None if self._account is None else self._account.spent,
         )
         level = logging.INFO if report.failure is None else logging.WARNING
@@ -540,11 +539,6 @@ class Server:
             self._account.catch_up(known.spent)
         self._norm_log = known.log
         return known.number, known.base
-
-    @property
-    def _quantile(self) -> tuple[float, float]:
-        settings = self.federation.settings
-        return settings.quantile or 0.0, settings.quantile_rate
 
     def _adapted(self) -> float | None:
         """Gives the round its bound, if that follows a quantile, and returns it."""

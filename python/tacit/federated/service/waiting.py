@@ -31,13 +31,12 @@ def until_ready(session: Session, intake: _core.Intake, federation: Federation) 
         PeerError: a server is not ready long after the deadline.
     """
     until = time.monotonic() + federation.seconds + federation.timeout
-    is_past = False
+    is_past, enough = False, federation.settings.enough_of(federation.submitting)
     while True:
         # On a machine that was busy or asleep, the others' answers may be from before their
         # deadline, however late it is now. So only an exchange that begins past the time limit
         # counts: they answer it after their deadline.
         was_past, is_past = is_past, time.monotonic() > until
-        enough = federation.settings.enough_of(federation.submitting)
         ready = intake.wait(enough, min(TOGETHER, federation.timeout / 4))
         own = WAITING if not ready else CLOSED if intake.is_closed() else READY
         told = session.told_by_all(own)
