@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+import torchvision
 
 import tacit
 from commands import Command
@@ -17,6 +18,8 @@ from tacit import _core
 from tacit.commands import run_program
 from tacit.commands.attest import CHALLENGE, EVIDENCE
 from tacit.commands.run_report import Report
+from tacit.compilation.program import Program
+from tacit.compilation.weights import Weights
 
 PROGRAM = """
 import tacit, torch
@@ -72,6 +75,37 @@ def test_every_family_and_the_dealer_attest(
         assert attested["seconds"] > 0
         assert PHYSICAL in model
         assert "not what replicated-malicious protects against" in model
+
+
+def inferred(
+    program: Program, weights: Weights, image: torch.Tensor
+) -> tuple[torch.Tensor | None, dict[str, Any] | None]:
+    """Runs a compiled model: party 0 has its weights, party 1 its input and its result."""
+    session = tacit.session()
+    bound = program.share(weights if session.party == 0 else None, owner=0)
+    given = bound.given(image if session.party == 1 else None, owner=1)
+    return bound(given).reveal(to=1), session.attestation
+
+
+def test_a_compiled_resnet_runs_attested() -> None:
+    torch.manual_seed(0)
+    model, images = torchvision.models.resnet18(weights=None).eval(), torch.rand(4, 3, 64, 64)
+    with torch.no_grad():
+        plain = model(images[:1])
+    program, weights = tacit.compile(model, images[:1], calibrate=images)
+    told = tacit.launch(
+        inferred, program, weights, images[:1], transport="tcp", attestation="simulated"
+    )
+    found = told[1][0]
+    assert found is not None
+    assert (found - plain).square().sum() < 1e-3 * plain.square().sum()
+    assert found.argmax(1).equal(plain.argmax(1))
+    for value, attested in (told[0], told[2]):
+        assert value is None
+        assert attested is not None
+        assert attested["verified"] == 2
+    # A signature of each message at least, of which there is one for each of some fifty layers.
+    assert all(attested is not None and attested["signatures"] > 50 for _, attested in told)
 
 
 def test_parties_that_do_not_attest_have_none() -> None:

@@ -40,11 +40,15 @@ macro_rules! for_every_protocol {
         suite!(additive_3_dealer: $($tests)*);
         suite!(additive_5_dealer: $($tests)*);
         suite!(additive_2_ot: $($tests)*);
+        suite!(attested_replicated: $($tests)*);
+        suite!(attested_additive_2_dealer: $($tests)*);
         mod in_full {
             long_suite!(additive_2_he: $($tests)*);
         }
         long_suite!(additive_3_ot: $($tests)*);
         long_suite!(additive_3_he: $($tests)*);
+        long_suite!(attested_replicated_malicious: $($tests)*);
+        long_suite!(attested_additive_2_ot: $($tests)*);
     };
 }
 

@@ -15,6 +15,8 @@ pub use transcript::{Leak, REPETITIONS, Recorder, Transcript};
 
 use mpc::{Cost, Protocol, Settings};
 use net::Mesh;
+use net::certificates::generate;
+use session::attestation::{Attestation, program};
 pub use session::deal;
 use session::{Session, Transport};
 use std::time::Duration;
@@ -22,13 +24,18 @@ use std::time::Duration;
 /// A timeout for the slowest test on the slowest machine. Only a failing test waits this long.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// What the name of a setting begins with whose members attest and sign their messages.
+const ATTESTED: &str = "attested_";
+
 /// Returns the protocol with its source, and the number of parties, for a name such as "plain",
-/// "replicated", "replicated_malicious" or "additive_3_dealer".
+/// "replicated", "replicated_malicious" or "additive_3_dealer". After "attested_", [`run`] lets the
+/// members attest.
 ///
 /// # Panics
 /// For an unknown name.
 #[must_use]
 pub fn setting(name: &str) -> (Settings, usize) {
+    let name = name.strip_prefix(ATTESTED).unwrap_or(name);
     let name = name.replace("replicated_malicious", "replicated-malicious");
     let mut words = name.split('_');
     let protocol = words.next().expect("a protocol").to_owned();
@@ -62,15 +69,53 @@ pub fn run<T: Send>(
     program: impl Fn(&mut dyn Protocol) -> mpc::Result<T> + Sync,
 ) -> Vec<T> {
     let (settings, _) = setting(name);
+    let has_dealer = settings.has_dealer().expect("a setting that exists");
+    let attesting = name
+        .starts_with(ATTESTED)
+        .then(|| Attesting::among(parties + usize::from(has_dealer)));
+    let attest = |mesh: &Mesh| attesting.as_ref().map_or(Ok(()), |all| all.attest(mesh));
+    let dealing = |mesh: &Mesh| {
+        attest(mesh)?;
+        deal(mesh)
+    };
     run_opened(
         parties,
-        settings
-            .has_dealer()
-            .expect("a setting that exists")
-            .then_some(&deal as Dealing),
-        |mesh| Session::open(mesh.clone(), &settings, Transport::Memory),
+        has_dealer.then_some(&dealing as Dealing),
+        |mesh| {
+            attest(mesh)?;
+            Session::open(mesh.clone(), &settings, Transport::Memory)
+        },
         |session| session.work(&program),
     )
+}
+
+/// Members that show each other simulated evidence.
+struct Attesting {
+    certificates: Vec<String>,
+}
+
+impl Attesting {
+    fn among(members: usize) -> Self {
+        let certificate = |member| generate(member, 1).expect("a certificate").certificate_pem;
+        Self {
+            certificates: (0..members).map(certificate).collect(),
+        }
+    }
+
+    fn attest(&self, mesh: &Mesh) -> mpc::Result<()> {
+        let kind = "simulated";
+        let tested = program(b"a test");
+        let own = match mesh.dealer() == Some(mesh.party()) {
+            true => Attestation::of_trial_dealer(kind, tested),
+            false => Attestation::of_trial(kind, tested, tested),
+        };
+        mesh.attest(&own?, &self.certificates)?;
+        assert_eq!(
+            mesh.attestation().map(|attestation| attestation.verified),
+            Some(self.certificates.len() - 1)
+        );
+        Ok(())
+    }
 }
 
 /// Runs a program, and returns its result and what it cost this party.

@@ -14,7 +14,7 @@ use crate::channel::Channel;
 use crate::error::{CertificateFault, Error, Name, PeerFault, Result, SetupFault};
 use crate::kinds;
 use crate::mesh::Mesh;
-use crate::signing::{ATTESTATION, Exchanged, Signing, random};
+use crate::signing::{ATTESTATION, Exchanged, Signing, Verifier, random};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::pki_types::CertificateDer;
 use std::time::{Duration, Instant};
@@ -142,7 +142,7 @@ impl Exchange {
         attestor: &dyn Attestor,
         certificates: &[String],
         dealer: bool,
-    ) -> Result<([u8; 32], Ed25519KeyPair, Vec<[u8; 32]>)> {
+    ) -> Result<([u8; 32], Ed25519KeyPair, Vec<Verifier>)> {
         if certificates.len() != self.members {
             return Err(Error::misuse(
                 "attesting needs the certificate of each member",
@@ -182,7 +182,14 @@ impl Exchange {
         hasher.update(&roster);
         hasher.update(&attestor.policy());
         hasher.update(told.as_flattened().as_flattened());
-        let keys = told.iter().map(|[_, key, _]| *key).collect();
+        let keys = told.iter().enumerate().map(|(member, [_, key, _])| {
+            let reason = "its key verifies no signatures".to_owned();
+            Verifier::of(*key).ok_or_else(|| {
+                self.channel
+                    .accuse(member, PeerFault::Unattested { reason })
+            })
+        });
+        let keys = keys.collect::<Result<_>>()?;
         Ok((*hasher.finalize().as_bytes(), own, keys))
     }
 
