@@ -13,6 +13,10 @@ enum {
     TACIT_BREAK = 214,
     /* The machine's own: a byte of text is about to be read as a part of a number or a word. */
     TACIT_TEXT = 0x7ac6,
+    /* The machine's own: the form of a secret double at an address, as tacit_form has it; 0 of another. */
+    TACIT_FORM = 0x7ac7,
+    /* The machine's own: a double at an address is no longer within a known range. */
+    TACIT_ANY_RANGE = 0x7ac8,
 };
 
 static inline long tacit_call(long number, long first, long second, long third) {

@@ -18,12 +18,15 @@ macro_rules! sources {
 /// All sources and headers of the runtime.
 pub const SOURCES: &[Source] = sources![
     "alloca.h",
+    "angles.c",
     "assert.h",
     "ctype.c",
     "ctype.h",
     "decimal.c",
     "decimal.h",
     "division.c",
+    "elementary.c",
+    "elementary.h",
     "errno.h",
     "inttypes.h",
     "library.c",

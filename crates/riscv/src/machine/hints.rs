@@ -8,7 +8,7 @@ use super::{LABELS, Machine, register};
 use crate::elf::dwarf_lines::shown;
 use crate::fault::{Fault, Result};
 use crate::floats::fixed;
-use crate::numbers::fixed_point::{Range, Real};
+use crate::numbers::fixed_point::{Fixed, Range, Real};
 use crate::numbers::words::Words;
 
 /// States that a word in memory lies between two signed numbers. Arguments: its address, and the
@@ -39,6 +39,22 @@ pub const TRIPS: u64 = 0x7ac5;
 /// this call.
 pub const TEXT: u64 = 0x7ac6;
 
+/// Asks for the form of a secret double, as the runtime's functions of floats do. Argument: the
+/// double's address. The answer is the number of its fraction bits, and [`RANGED`] or [`ANY`]; or 0
+/// for a double that everybody knows. The form of a secret depends on no secret. Other systems have
+/// neither this call nor secrets.
+pub const FORM: u64 = 0x7ac7;
+
+/// What the answer of [`FORM`] exceeds the fraction bits by, for a double of known range, and for
+/// one without.
+const RANGED: i32 = 1024;
+const ANY: i32 = 4096;
+
+/// Removes the known range of a secret double in memory: what is computed of it then has the usual
+/// fraction bits. Argument: its address. Other systems do not have this call, and there it has no
+/// effect.
+pub const ANY_RANGE: u64 = 0x7ac8;
+
 /// The loops whose trips are counted: the address of the statement and the call depth, the number
 /// of branches that were open on the first trip, and the number of trips.
 pub(super) type Bounds = Vec<((u64, i64), usize, u64)>;
@@ -55,6 +71,7 @@ impl<W: Words> Machine<W> {
     /// errors of memory accesses.
     pub fn answer_hint(&mut self) -> Result<bool> {
         let asked = self.register(register::CALL);
+        let mut answer = 0;
         match self.words.public(asked) {
             Some(RANGE) => {
                 let [address, least, most] = self.arguments()?;
@@ -78,10 +95,25 @@ impl<W: Words> Machine<W> {
             Some(TEXT) => {
                 self.argument(0).map_err(|_| Fault::SecretText)?;
             }
+            Some(FORM) => {
+                let [address] = self.arguments()?;
+                let word = self.memory.load(&mut self.words, address, 8)?;
+                self.note_call();
+                let format = fixed::form::format(&mut self.words, &word)?;
+                let kind = |fixed: &Fixed| if fixed.range.is_some() { RANGED } else { ANY };
+                answer = format.map_or(0, |fixed| (kind(&fixed) + fixed.scale) as u64);
+            }
+            Some(ANY_RANGE) => {
+                let [address] = self.arguments()?;
+                let word = self.memory.load(&mut self.words, address, 8)?;
+                self.note_call();
+                let freed = fixed::form::without(&mut self.words, &word)?;
+                self.memory.store(&self.words, address, 8, &freed)?;
+            }
             _ => return Ok(false),
         }
-        let done = self.words.constant(0);
-        self.set_register(register::ARGUMENT, done);
+        let answer = self.words.constant(answer);
+        self.set_register(register::ARGUMENT, answer);
         Ok(true)
     }
 

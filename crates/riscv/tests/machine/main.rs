@@ -10,6 +10,7 @@ mod choices;
 mod compiled_tables;
 mod composition_costs;
 mod costs;
+mod elementary;
 mod figures;
 mod float_moves;
 mod float_ranges;

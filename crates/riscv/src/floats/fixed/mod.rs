@@ -6,6 +6,7 @@
 //! | [`choice`] | comparisons, minimum and maximum, signs |
 //! | [`whole`] | conversions between integers and floats |
 //! | [`inverse`] | quotients and square roots |
+//! | [`form`] | the form of a number, for functions that are written in C |
 //! | [`known`] | all of this for secret numbers of known range |
 //!
 //! A number is a word X with s fraction bits: x = X / 2^s. A party encodes words below 2^46. No
@@ -24,6 +25,7 @@
 //! unknown range, it is converted to that one's form.
 
 pub mod choice;
+pub mod form;
 pub mod inverse;
 pub mod known;
 pub mod whole;
