@@ -46,7 +46,8 @@ INSIDE = {
         ["rows", "vector"],
         ["aes", "pack", "planes", "ntt", "matrix"],
         ["convolution", "correlated_tree", "sparse_code", "stream"],
-        ["binary_field", "galois", "projection", "residue_field"],
+        ["bilinear", "binary_field", "galois", "projection", "residue_field"],
+        ["device"],
     ],
     "lattice": [
         ["error", "prices", "wiped"],

@@ -1,6 +1,8 @@
 //! Vectors over Z_2^64 and packed bit planes: the arithmetic below every protocol of tacit.
 //!
+//! - [`bilinear`]: matrix products, convolutions and elementwise products, by their shapes;
 //! - [`binary_field`]: the field of 2^64 elements, for proofs about bits;
+//! - [`device`]: what evaluates bilinear maps, such as this processor;
 //! - [`dispatch`]: which kernels this machine runs, and how to force others;
 //! - [`aes`]: AES-128 over many blocks;
 //! - [`stream`]: pseudo-random words from AES in counter mode, with each range handed out once;
@@ -28,9 +30,11 @@
 //! compare the two bit for bit.
 
 pub mod aes;
+pub mod bilinear;
 pub mod binary_field;
 pub mod convolution;
 pub mod correlated_tree;
+pub mod device;
 pub mod dispatch;
 pub mod galois;
 pub mod large_pages;

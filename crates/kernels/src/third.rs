@@ -39,6 +39,12 @@ pub struct Thirds {
 }
 
 impl Thirds {
+    /// No thirds.
+    pub const NONE: Self = Self {
+        whole: false,
+        narrow: false,
+    };
+
     /// Encodes the value for other machines. The AND of all machines' words is what all of them
     /// support.
     #[must_use]
