@@ -110,7 +110,7 @@ INSIDE = {
         ["preprocessing"],
     ],
     "session": [
-        ["attestation", "limits", "streams"],
+        ["attestation", "devices", "limits", "streams"],
         ["options", "vouching"],
         ["session"],
         ["doctor", "local", "submissions"],

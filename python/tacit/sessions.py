@@ -214,6 +214,15 @@ class Session:
         return None if found is None else dict(zip(names, found, strict=True))
 
     @property
+    def device(self) -> dict[str, Any]:
+        """What this party evaluates products on.
+
+        Its ``kind``, the ``products`` that it has computed itself, and the ``bytes_copied`` to it
+        and from it."""
+        names = ("kind", "products", "bytes_copied")
+        return dict(zip(names, self.core.device(), strict=True))
+
+    @property
     def demand(self) -> str | None:
         """The correlations requested from the source so far, as the text that ``tacit correlations
         make`` reads; None if the session does not record them."""
@@ -410,6 +419,7 @@ def connect(
     record: bool = False,
     checked: bool | None = None,
     program: bytes | None = None,
+    device: str | None = None,
 ) -> Iterator[Session]:
     """Connects to the other parties as ``party`` and runs the ``with`` block in that session.
 
@@ -426,10 +436,12 @@ def connect(
             overrides the file.
         program: content of the program whose digest this party attests, if the file has a table
             ``[attestation]``; by default the file that Python runs.
+        device: what this party evaluates products on, "cpu", "cuda" or "simulated"; overrides the
+            file. Other parties need not choose alike.
 
     Raises:
-        SetupError: the file, an address or a certificate is wrong; or the program is not one that
-            the table ``[attestation]`` names.
+        SetupError: the file, an address or a certificate is wrong; the program is not one that
+            the table ``[attestation]`` names; or this machine lacks the device.
         PeerError: a party did not connect within the timeout, or failed later.
     """
     if threads is not None:
@@ -444,6 +456,7 @@ def connect(
         record,
         checked,
         _main_file() if program is None else program,
+        device,
     )
     with running(core, PATIENCE) as current:
         if current.numerics.is_checked:

@@ -200,6 +200,14 @@ impl Session {
         Ok(taken.map(|taken| (taken.time.as_secs_f64(), taken.bytes_sent, taken.rounds)))
     }
 
+    /// Kind of the device that evaluates this party's products, the products that it has computed
+    /// itself, and the bytes that were copied to it and from it.
+    fn device(&self) -> PyResult<(&'static str, u64, u64)> {
+        let done = self.inner.device_counters();
+        let done = done.map_err(|error| self.raise(error))?;
+        Ok((self.inner.device(), done.products, done.bytes_copied))
+    }
+
     /// Kind of evidence, number of members whose evidence was accepted, signatures made here, and
     /// seconds spent on both; `None` if the members have not attested.
     fn attestation(&self) -> PyResult<Option<(&'static str, usize, u64, f64)>> {
@@ -335,6 +343,13 @@ pub fn protocols() -> Vec<ProtocolRow> {
         )
     })
     .collect()
+}
+
+/// Returns name and summary of each device that parties may choose, the default first.
+#[pyfunction]
+pub fn devices() -> Vec<(&'static str, &'static str)> {
+    let known = ::session::devices::DEVICES.iter();
+    known.map(|known| (known.name, known.summary)).collect()
 }
 
 /// Returns all sources of correlations, the default first.

@@ -40,6 +40,7 @@ def _outcome(
     threads: int,
     network: tuple[float, float] | None,
     attested: tuple[str, bytes] | None,
+    device: str | None,
     program: bytes | None,
 ) -> tuple[bool, float, Any]:
     """Runs the program or the dealer; returns success, the time of the end, and the result."""
@@ -66,6 +67,7 @@ def _outcome(
                 source,
                 network=network,
                 attestation=own,
+                device=device,
             )
             with running(core):
                 fn, args = cloudpickle.loads(program)
