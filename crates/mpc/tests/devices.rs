@@ -4,7 +4,7 @@
 use kernels::bilinear::Bilinear;
 use kernels::device::{Counters, Cpu, Device, DeviceError, Memory, Name, Term};
 use mpc::correlations::dealer::Dealer;
-use mpc::{Error, Operand, Protocol, Result, Settings};
+use mpc::{Error, Operand, Protocol, Settings};
 use net::{DEALER, Mesh};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,7 +58,7 @@ fn device(is_full: bool) -> Arc<dyn Device> {
 }
 
 /// Multiplies two shared matrices, and opens the product.
-fn product(p: &mut dyn Protocol) -> Result<Vec<u64>> {
+fn product(p: &mut dyn Protocol) -> mpc::Result<Vec<u64>> {
     let (left, right, _) = MAP.lengths();
     let x = Shared::input(p, 0, &vec![1; left])?;
     let y = Shared::input(p, 0, &vec![1; right])?;
@@ -105,7 +105,6 @@ fn a_device_that_fails_ends_the_session_and_all_learn_whose_it_was() {
         ("additive", Some("dealer"), 2),
         ("additive", Some("dealer"), 3),
         ("additive", Some("ot"), 2),
-        ("plain", None, 3),
     ] {
         for (party, error) in errors(protocol, source, parties, FAILS).iter().enumerate() {
             let text = error.to_string();
