@@ -1,7 +1,7 @@
 //! The messages of every bilinear operation, and of a training step of a small convolutional
 //! network, under fixed keys: the same words on every device and with every kernel.
 //!
-//! `stored.txt` has the BLAKE3 of what each party sends. [`testkit::DEVICE`] and `TACIT_KERNELS`
+//! `stored.txt` has the BLAKE3 of what each party sends, and of its shares of the results. [`testkit::DEVICE`] and `TACIT_KERNELS`
 //! choose what computes them.
 
 mod parties;
@@ -60,7 +60,8 @@ fn messages_do_not_depend_on_the_kernels() {
     }
 }
 
-/// A processor that gets one bit of the last result of each map wrong.
+/// A processor that gets one bit of each map wrong: of the first result of a convolution, and of the
+/// last one of others, so that no two wrong bits meet in a sum.
 #[derive(Default)]
 struct Wrong(Cpu);
 
@@ -71,8 +72,12 @@ impl Device for Wrong {
 
     fn bilinear(&self, map: &Bilinear, out: &mut [u64], terms: &[Term]) -> Result<(), DeviceError> {
         self.0.bilinear(map, out, terms)?;
-        if let Some(last) = out.last_mut() {
-            *last ^= 1 << 7;
+        let wrong = match map {
+            Bilinear::Convolution(_) => out.first_mut(),
+            _ => out.last_mut(),
+        };
+        if let Some(wrong) = wrong {
+            *wrong ^= 1 << 40;
         }
         Ok(())
     }

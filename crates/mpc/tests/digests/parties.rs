@@ -52,11 +52,18 @@ pub const FAMILIES: [Family; 4] = [
 ];
 
 /// The messages that a party received: sender and words.
-type Received = Arc<Mutex<Vec<(usize, Vec<u64>)>>>;
+type Messages = Vec<(usize, Vec<u64>)>;
 
-/// Runs a program, and returns a digest of all words that each party sent to other parties.
+/// The messages that a party received so far.
+type Received = Arc<Mutex<Messages>>;
+
+/// A party's components of the results, and the messages that it received.
+type Ended = (Vec<u64>, Messages);
+
+/// Runs a program, and returns a digest for each party: of all words that it sent to other parties,
+/// and of its components of the results.
 pub fn sent(family: &Family, program: Program, open: OpenDevice) -> Vec<Hash> {
-    let received = match family.kind {
+    let ended = match family.kind {
         Kind::Replicated => replicated(program, |mesh| {
             // Which thirds a machine evaluates would change the messages.
             Replicated::with_thirds(mesh.channel(0), open(), Thirds::NONE)
@@ -66,22 +73,21 @@ pub fn sent(family: &Family, program: Program, open: OpenDevice) -> Vec<Hash> {
         }),
         Kind::Additive => additive(family.parties, program, open),
     };
-    (0..family.parties)
-        .map(|of| digest(of, &received))
-        .collect()
+    (0..family.parties).map(|of| digest(of, &ended)).collect()
 }
 
-fn digest(of: usize, received: &[Vec<(usize, Vec<u64>)>]) -> Hash {
+fn digest(of: usize, ended: &[Ended]) -> Hash {
     let mut hasher = Hasher::new();
-    for (to, messages) in received.iter().enumerate() {
-        for (from, words) in messages {
-            if *from == of {
-                hasher.update(&(to as u64).to_le_bytes());
-                hasher.update(&(words.len() as u64).to_le_bytes());
-                words.iter().for_each(|word| {
-                    hasher.update(&word.to_le_bytes());
-                });
-            }
+    let mut add = |to: usize, words: &[u64]| {
+        for word in [to as u64, words.len() as u64].iter().chain(words) {
+            hasher.update(&word.to_le_bytes());
+        }
+    };
+    for (to, (results, messages)) in ended.iter().enumerate() {
+        let sent = messages.iter().filter(|(from, _)| *from == of);
+        sent.for_each(|(_, words)| add(to, words));
+        if to == of {
+            add(to, results);
         }
     }
     hasher.finalize()
@@ -90,7 +96,7 @@ fn digest(of: usize, received: &[Vec<(usize, Vec<u64>)>]) -> Hash {
 fn replicated(
     program: Program,
     open: impl Fn(&Mesh) -> mpc::Result<Replicated> + Sync,
-) -> Vec<Vec<(usize, Vec<u64>)>> {
+) -> Vec<Ended> {
     run_opened(3, None, open, |p| {
         let me = mpc::Protocol::party(p);
         let (after, before) = ((me + 1) % 3, (me + 2) % 3);
@@ -100,12 +106,13 @@ fn replicated(
             .zip(keys)
             .for_each(|(to, key)| *to = key);
         let received = record(mpc::Protocol::channel(p));
-        program(p, &Held::new(vec![me, after]))?;
-        Ok(taken(&received))
+        let held = Held::new(vec![me, after]);
+        program(p, &held)?;
+        Ok((held.results(), taken(&received)))
     })
 }
 
-fn additive(parties: usize, program: Program, open: OpenDevice) -> Vec<Vec<(usize, Vec<u64>)>> {
+fn additive(parties: usize, program: Program, open: OpenDevice) -> Vec<Ended> {
     let deal = |mesh: &Mesh| {
         let mut dealer = Dealer::new(mesh, open())?;
         let streams = dealer.streams().iter_mut().enumerate();
@@ -125,8 +132,9 @@ fn additive(parties: usize, program: Program, open: OpenDevice) -> Vec<Vec<(usiz
         }
         *p.coins() = stream([0, 100]);
         let received = record(mpc::Protocol::channel(p));
-        program(p, &Held::new(vec![me]))?;
-        Ok(taken(&received))
+        let held = Held::new(vec![me]);
+        program(p, &held)?;
+        Ok((held.results(), taken(&received)))
     })
 }
 
@@ -153,7 +161,7 @@ fn record(channel: &mut Channel) -> Received {
 }
 
 /// Returns the messages in the order of their senders, and of each in the order in which they came.
-fn taken(received: &Received) -> Vec<(usize, Vec<u64>)> {
+fn taken(received: &Received) -> Messages {
     let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
     let mut messages = std::mem::take(&mut *received);
     messages.sort_by_key(|(from, _)| *from);

@@ -2,20 +2,37 @@
 
 use kernels::convolution::Convolution;
 use mpc::{Addend, Affine, Bilinear, Compared, Operand, Protocol, Result, Shift, Term};
+use std::cell::RefCell;
 use testkit::Random;
 
 /// A party's part of a program.
 pub type Program = fn(&mut dyn Protocol, &Held) -> Result<()>;
 
-/// The components that a party holds, by their numbers.
-pub struct Held(Vec<usize>);
+/// The components that a party holds, by their numbers, and its components of all results so far.
+pub struct Held {
+    components: Vec<usize>,
+    results: RefCell<Vec<u64>>,
+}
 
 /// A sharing, as one party holds it.
 struct Shares(Vec<Vec<u64>>);
 
 impl Held {
     pub fn new(components: Vec<usize>) -> Self {
-        Self(components)
+        Self {
+            components,
+            results: RefCell::default(),
+        }
+    }
+
+    /// Returns this party's components of all results.
+    pub fn results(self) -> Vec<u64> {
+        self.results.into_inner()
+    }
+
+    /// Keeps this party's components of a result.
+    fn keep(&self, result: &Shares) {
+        self.results.borrow_mut().extend(result.0.concat());
     }
 
     /// Returns this party's components of operand `which`: words of all magnitudes, and edges.
@@ -28,11 +45,11 @@ impl Held {
             }
             words
         };
-        Shares(self.0.iter().map(component).collect())
+        Shares(self.components.iter().map(component).collect())
     }
 
     fn zeros(&self, n: usize) -> Shares {
-        Shares(vec![vec![0; n]; self.0.len()])
+        Shares(vec![vec![0; n]; self.components.len()])
     }
 }
 
@@ -70,6 +87,7 @@ fn all_ways(p: &mut dyn Protocol, held: &Held, map: Bilinear) -> Result<()> {
         let mut out = held.zeros(n);
         let [x, y] = [&x, &y].map(|parts| Operand::once(parts));
         p.bilinear(&map, x, y, truncate, &mut out.slices_mut())?;
+        held.keep(&out);
     }
     Ok(())
 }
@@ -157,7 +175,9 @@ fn named_sum(p: &mut dyn Protocol, held: &Held) -> Result<()> {
                 addends: &[Addend::whole(&bias)],
                 shift,
             };
-            p.affine(&sum, &mut held.zeros(n).slices_mut())?;
+            let mut out = held.zeros(n);
+            p.affine(&sum, &mut out.slices_mut())?;
+            held.keep(&out);
         }
         p.forget(1);
         p.forget(2);
@@ -228,6 +248,7 @@ fn training_step(p: &mut dyn Protocol, held: &Held) -> Result<()> {
     };
     let mut of_matrix = held.zeros(features * classes);
     p.bilinear(&by_matrix, y, g, Some(shift), &mut of_matrix.slices_mut())?;
+    held.keep(&of_matrix);
     // The gradient of the filters: each channel of images with each of the gradients.
     let by_filters = Bilinear::Convolution(Convolution {
         kernel: shape.output(),
@@ -237,11 +258,14 @@ fn training_step(p: &mut dyn Protocol, held: &Held) -> Result<()> {
     assert_eq!((kernels, n), (hidden, filters), "the filters' gradient");
     let of_hidden = of_hidden.slices();
     let (images, g) = (Operand::once(&x), Operand::once(&of_hidden));
+    let mut of_filters = held.zeros(n);
     p.bilinear(
         &by_filters,
         images,
         g,
         Some(shift),
-        &mut held.zeros(n).slices_mut(),
-    )
+        &mut of_filters.slices_mut(),
+    )?;
+    held.keep(&of_filters);
+    Ok(())
 }
