@@ -1,0 +1,476 @@
+//! A card as a [`Device`]: bilinear maps by products of digits.
+//!
+//! A map is a product of two matrices ([`plan`]), whose result is computed in bands. While one band
+//! is computed, the words of the next are copied to the card, and the results of the one before are
+//! copied back. Named operands stay on the card as digits ([`memory`]).
+//!
+//! The order: a band's words are copied, then read; its results are complete, then copied back.
+//! Events say so. Buffers are used in turn, and the host waits for the results of a band before it
+//! queues the next but one, so what used the same buffers before has ended.
+
+mod copies;
+mod memory;
+mod plan;
+
+use crate::digits::{Digits, Output, Panel, Part, Side, SignedBytes, chunks, padded};
+use crate::error::{Error, Result};
+use crate::runtime::{Event, Queue, Region, Runtime};
+use copies::Copies;
+use kernels::bilinear::Bilinear;
+use kernels::device::{self, Counters, Cpu, Device, DeviceError, Operand, Term};
+use memory::{Key, Memory, Role};
+use plan::{Band, Placement, Plan};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const SIDES: [Side; 2] = [Side::Left, Side::Right];
+
+/// A card that computes bilinear maps.
+pub struct Card<R: Runtime> {
+    state: Mutex<State<R>>,
+    cpu: Cpu,
+}
+
+struct State<R: Runtime> {
+    runtime: R,
+    memory: Memory,
+    copies: Copies,
+    products: u64,
+    /// What ended the card's use.
+    failed: Option<DeviceError>,
+}
+
+/// The digits of one side of a product.
+enum Digested {
+    /// All of them, in a panel for each chunk of the depth.
+    Whole(Vec<Panel>),
+    /// Those of a band, which are made when it is computed.
+    Band(Region),
+}
+
+/// What the bands of a call have in common.
+struct Call<'a, 'b> {
+    plan: &'b Plan,
+    /// Operands of all terms, by side.
+    operands: [Vec<Operand<'a>>; 2],
+    chunks: Vec<Range<usize>>,
+    digits: SignedBytes,
+}
+
+impl<R: Runtime> Card<R> {
+    /// Takes a runtime into use.
+    pub fn new(runtime: R) -> Self {
+        Self {
+            state: Mutex::new(State {
+                runtime,
+                memory: Memory::default(),
+                copies: Copies::default(),
+                products: 0,
+                failed: None,
+            }),
+            cpu: Cpu::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Runtime> Device for Card<R> {
+    fn kind(&self) -> &'static str {
+        R::KIND
+    }
+
+    fn bilinear(&self, map: &Bilinear, out: &mut [u64], terms: &[Term]) -> Result<(), DeviceError> {
+        check(map, out, terms);
+        let mut state = self.state();
+        let plan = Plan::of(map).filter(|plan| {
+            plan.products().saturating_mul(terms.len()) >= state.runtime.tuning().crossover
+        });
+        let Some(plan) = plan.filter(|_| !terms.is_empty()) else {
+            drop(state);
+            return self.cpu.bilinear(map, out, terms);
+        };
+        state.run(|state| state.bilinear(&plan, out, terms), || operation(map))?;
+        state.products += 1;
+        Ok(())
+    }
+
+    fn forget(&self, operand: u64) {
+        let mut state = self.state();
+        // A card that failed keeps nothing that could be used again.
+        let _ = state.run(
+            |state| state.memory.forget(&mut state.runtime, operand),
+            || "freeing an operand".into(),
+        );
+    }
+
+    fn memory(&self) -> Result<Option<device::Memory>, DeviceError> {
+        let mut state = self.state();
+        let (free, total) = state.run(|state| state.runtime.memory(), || "memory".into())?;
+        let named = state.memory.named() as u64;
+        Ok(Some(device::Memory { total, free, named }))
+    }
+
+    fn counters(&self) -> Counters {
+        let state = self.state();
+        Counters {
+            products: state.products,
+            bytes_copied: state.copies.bytes,
+        }
+    }
+}
+
+impl<R: Runtime> State<R> {
+    /// Runs a call, unless the card has failed before. `operation` describes it in errors.
+    fn run<T>(
+        &mut self,
+        call: impl FnOnce(&mut Self) -> Result<T>,
+        operation: impl Fn() -> String,
+    ) -> Result<T, DeviceError> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        self.memory.begin();
+        let result = self.runtime.check().and_then(|()| call(self));
+        // What is queued reads and writes buffers that the next call uses.
+        let result = result.or_else(|error| {
+            let is_settled = matches!(error, Error::Memory { .. }) && self.runtime.synchronise().is_ok();
+            Err((error, is_settled))
+        });
+        result.map_err(|(error, is_settled)| {
+            let error = error.of(&operation());
+            self.failed = (!is_settled).then(|| error.clone());
+            error
+        })
+    }
+
+    fn bilinear(&mut self, plan: &Plan, out: &mut [u64], terms: &[Term]) -> Result<()> {
+        let digits = SignedBytes::WHOLE;
+        let most = self.runtime.tuning().band;
+        if plan.has_large_items(&digits, terms.len(), most) {
+            return self.item_by_item(plan, out, terms);
+        }
+        let [x, y] = [
+            terms.iter().map(|term| term.x).collect(),
+            terms.iter().map(|term| term.y).collect(),
+        ];
+        let call = Call {
+            plan,
+            operands: if plan.is_swapped { [y, x] } else { [x, y] },
+            chunks: chunks(&digits, terms.len(), plan.depth),
+            digits,
+        };
+        let stays = [0, 1].map(|side: usize| plan.may_stay()[side] && names(&call, side).is_some());
+        let bands = plan.bands(&digits, terms.len(), stays, most);
+        let sides = self.whole_operands(&call, &bands)?;
+        for (at, band) in bands.iter().enumerate() {
+            self.upload(&call, band, at % 2)?;
+            self.compute(&call, band, &sides, at % 2)?;
+            if at > 0 {
+                self.download(&bands[at - 1].placement, (at - 1) % 2, out)?;
+            }
+        }
+        let last = bands.len() - 1;
+        self.download(&bands[last].placement, last % 2, out)
+    }
+
+    /// Computes products of matrices that are too large for a band one after another.
+    fn item_by_item(&mut self, plan: &Plan, out: &mut [u64], terms: &[Term]) -> Result<()> {
+        let (one, [rows, columns]) = (plan.item(), plan.rows);
+        for (item, out) in out.chunks_exact_mut(rows * columns).enumerate() {
+            let words = |rows: usize| item * rows * plan.depth..(item + 1) * rows * plan.depth;
+            let terms: Vec<Term> = terms
+                .iter()
+                .map(|term| Term {
+                    x: slice(term.x, words(rows)),
+                    y: slice(term.y, words(columns)),
+                })
+                .collect();
+            self.bilinear(&one, out, &terms)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the digits of the operands that all bands need, and buffers for the others.
+    fn whole_operands(&mut self, call: &Call, bands: &[Band]) -> Result<[Digested; 2]> {
+        let mut sides = Vec::new();
+        for (at, side) in SIDES.into_iter().enumerate() {
+            let is_banded = bands[0].window[at].is_some();
+            sides.push(if is_banded {
+                let block = call.chunks.iter().map(|chunk| call.block(chunk)).max();
+                let row_bytes = call.digits.row_bytes(block.expect("a chunk"));
+                let rows = |band: &Band| band.items.len() * side.padded(band.rows[at].len());
+                let most = bands.iter().map(rows).max().expect("a band");
+                let role = Role::Band(side);
+                Digested::Band(self.memory.buffer(&mut self.runtime, role, most * row_bytes)?)
+            } else {
+                Digested::Whole(self.whole(call, at)?)
+            });
+        }
+        Ok(sides.try_into().unwrap_or_else(|_| unreachable!("two sides")))
+    }
+
+    /// Returns the digits of an operand that all bands need. They may be on the card already.
+    fn whole(&mut self, call: &Call, at: usize) -> Result<Vec<Panel>> {
+        let (plan, side, operands) = (call.plan, SIDES[at], &call.operands[at]);
+        let rows = side.padded(plan.rows[at]);
+        let key = names(call, at).map(|names| Key {
+            names,
+            gather: plan.gather[at],
+            sizes: [plan.items, plan.rows[at], plan.depth],
+            side,
+        });
+        if let Some(panels) = key.as_ref().and_then(|key| self.memory.find(key)) {
+            return Ok(panels);
+        }
+        let bytes = |chunk: &Range<usize>| {
+            plan.items * rows * call.digits.row_bytes(call.block(chunk))
+        };
+        let all: usize = call.chunks.iter().map(bytes).sum();
+        let of_words = operands[0].len() * size_of::<u64>();
+        let role = Role::WholeWords;
+        let words = self.memory.buffer(&mut self.runtime, role, operands.len() * of_words)?;
+        let region = match key {
+            Some(_) => self.memory.reserve(&mut self.runtime, all)?,
+            None => self.memory.buffer(&mut self.runtime, Role::Whole(side), all)?,
+        };
+        self.runtime.wait(Queue::In, Event::WholeRead)?;
+        for (term, operand) in operands.iter().enumerate() {
+            let to = words.from(term * of_words);
+            let all = 0..operand.len();
+            self.copies.upload(&mut self.runtime, operand.slices(), all, to)?;
+        }
+        self.runtime.record(Event::WholeCopied, Queue::In)?;
+        self.runtime.wait(Queue::Compute, Event::WholeCopied)?;
+        let mut panels = Vec::new();
+        let mut rest = region;
+        for chunk in &call.chunks {
+            let panel = call.panel(rest, plan.items, rows, side, chunk);
+            call.decompose(&mut self.runtime, &panel, at, words, of_words, 0..plan.rows[at], chunk)?;
+            panels.push(panel);
+            rest = rest.from(bytes(chunk));
+        }
+        self.runtime.record(Event::WholeRead, Queue::Compute)?;
+        if let Some(key) = key {
+            self.memory.keep(key, region, panels.clone());
+        }
+        Ok(panels)
+    }
+
+    /// Copies the words of a band to the card.
+    fn upload(&mut self, call: &Call, band: &Band, parity: usize) -> Result<()> {
+        let words = self.band_words(call, band, parity)?;
+        for at in 0..2 {
+            let Some(window) = &band.window[at] else { continue };
+            let of_words = window.words.len() * size_of::<u64>();
+            for (term, operand) in call.operands[at].iter().enumerate() {
+                let to = words[at].from(term * of_words);
+                let range = window.words.clone();
+                self.copies.upload(&mut self.runtime, operand.slices(), range, to)?;
+            }
+        }
+        self.runtime.record(Event::Copied(parity), Queue::In)
+    }
+
+    /// Returns where the words of both sides of a band lie.
+    fn band_words(&mut self, call: &Call, band: &Band, parity: usize) -> Result<[Region; 2]> {
+        let bytes = [0, 1].map(|at: usize| {
+            let words = band.window[at].as_ref().map_or(0, |window| window.words.len());
+            call.operands[at].len() * words * size_of::<u64>()
+        });
+        if bytes == [0, 0] {
+            let none = Region { address: crate::runtime::Address(0), bytes: 0 };
+            return Ok([none; 2]);
+        }
+        let role = Role::Words(parity);
+        let all = self.memory.buffer(&mut self.runtime, role, bytes[0] + bytes[1])?;
+        Ok([all, all.from(bytes[0])])
+    }
+
+    /// Queues the computation of a band.
+    fn compute(
+        &mut self,
+        call: &Call,
+        band: &Band,
+        sides: &[Digested; 2],
+        parity: usize,
+    ) -> Result<()> {
+        let words = self.band_words(call, band, parity)?;
+        let size = [0, 1].map(|at: usize| band.rows[at].len());
+        let items = band.items.len();
+        let sums = call.digits.sums_bytes(items, size[0], size[1]);
+        let sums = self.memory.buffer(&mut self.runtime, Role::Sums, sums)?;
+        let out = band.placement.len * size_of::<u64>();
+        let region = self.memory.buffer(&mut self.runtime, Role::Out(parity), out)?;
+        self.runtime.wait(Queue::Compute, Event::Copied(parity))?;
+        for (index, chunk) in call.chunks.iter().enumerate() {
+            let mut panels = Vec::new();
+            for (at, side) in SIDES.into_iter().enumerate() {
+                panels.push(match (&sides[at], &band.window[at]) {
+                    (Digested::Whole(panels), _) => {
+                        panels[index].skip(band.items.start, band.rows[at].start)
+                    }
+                    (Digested::Band(region), Some(window)) => {
+                        let panel = call.panel(*region, items, side.padded(size[at]), side, chunk);
+                        let rows = window.skipped..window.skipped + size[at];
+                        let of_words = window.words.len() * size_of::<u64>();
+                        let from = words[at];
+                        call.decompose(&mut self.runtime, &panel, at, from, of_words, rows, chunk)?;
+                        panel
+                    }
+                    (Digested::Band(_), None) => unreachable!("a band's operand has a window"),
+                });
+            }
+            let output = Output {
+                region,
+                size,
+                columns_inner: band.columns_inner,
+                strides: band.strides,
+                is_added: index > 0,
+            };
+            let panels = [&panels[0], &panels[1]];
+            call.digits.multiply(&mut self.runtime, panels, items, sums, &output)?;
+        }
+        self.runtime.record(Event::Done(parity), Queue::Compute)
+    }
+
+    /// Copies the result of a band to where it belongs.
+    fn download(&mut self, placement: &Placement, parity: usize, out: &mut [u64]) -> Result<()> {
+        let bytes = placement.len * size_of::<u64>();
+        let region = self.memory.buffer(&mut self.runtime, Role::Out(parity), bytes)?;
+        self.runtime.wait(Queue::Out, Event::Done(parity))?;
+        let words = placement.len;
+        self.copies.download(&mut self.runtime, region, words, |piece, words| {
+            let first = piece.start;
+            placement.runs(piece, |from, to| {
+                out[to].copy_from_slice(&words[from.start - first..from.end - first]);
+            });
+        })
+    }
+}
+
+impl Call<'_, '_> {
+    /// Returns the depth that all terms' words of a chunk take in a panel.
+    fn block(&self, chunk: &Range<usize>) -> usize {
+        self.operands[0].len() * padded(chunk.len())
+    }
+
+    fn panel(
+        &self,
+        region: Region,
+        items: usize,
+        rows: usize,
+        side: Side,
+        chunk: &Range<usize>,
+    ) -> Panel {
+        let block = self.block(chunk);
+        Panel {
+            region,
+            items,
+            rows,
+            block,
+            row_bytes: self.digits.row_bytes(block),
+            side,
+        }
+    }
+
+    /// Queues the decomposition of all terms' words of a chunk.
+    #[allow(clippy::too_many_arguments, reason = "a panel, where it comes from, and what part")]
+    fn decompose<R: Runtime>(
+        &self,
+        runtime: &mut R,
+        panel: &Panel,
+        at: usize,
+        words: Region,
+        of_words: usize,
+        rows: Range<usize>,
+        chunk: &Range<usize>,
+    ) -> Result<()> {
+        for term in 0..self.operands[at].len() {
+            let part = Part {
+                words: words.from(term * of_words),
+                gather: &self.plan.gather[at],
+                rows: rows.clone(),
+                depth: chunk.clone(),
+                start: term * padded(chunk.len()),
+            };
+            self.digits.decompose(runtime, &part, panel)?;
+        }
+        Ok(())
+    }
+}
+
+impl Side {
+    /// Returns the rows of a panel: those of right ones are columns of sums.
+    fn padded(self, rows: usize) -> usize {
+        match self {
+            Self::Left => rows,
+            Self::Right => padded(rows),
+        }
+    }
+}
+
+impl<R: Runtime> Drop for Card<R> {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let State { runtime, memory, .. } = state;
+        // A card that failed, or that belongs to another process, frees its memory itself.
+        if state.failed.is_none() && runtime.check().is_ok() {
+            let _ = runtime.synchronise().and_then(|()| memory.release(runtime));
+        }
+    }
+}
+
+/// Returns the names of all terms' operands on a side, if all have one.
+fn names(call: &Call, side: usize) -> Option<Vec<device::Name>> {
+    call.operands[side].iter().map(|operand| operand.name()).collect()
+}
+
+/// Returns some words of an operand, without its name.
+fn slice(operand: Operand<'_>, words: Range<usize>) -> Operand<'_> {
+    match operand.slices() {
+        (all, None) => Operand::of(&all[words]),
+        (all, Some(plus)) => Operand::sum(&all[words.clone()], &plus[words]),
+    }
+}
+
+/// Describes a map, for errors.
+fn operation(map: &Bilinear) -> String {
+    let matrices = |batch: usize, m: usize, k: usize, n: usize| {
+        format!("the {} of {batch} × {m}×{k} by {k}×{n}", map.name())
+    };
+    match *map {
+        Bilinear::Elementwise { n } => format!("{} of {n}", map.name()),
+        Bilinear::Matrix { batch, m, k, n } | Bilinear::ByTransposed { batch, m, k, n } => {
+            matrices(batch, m, k, n)
+        }
+        Bilinear::Convolution(shape) => format!(
+            "the {} of {} × {}×{}×{} by {}×{}×{}×{}",
+            map.name(),
+            shape.batch,
+            shape.in_channels,
+            shape.input[0],
+            shape.input[1],
+            shape.out_channels,
+            shape.in_channels / shape.groups,
+            shape.kernel[0],
+            shape.kernel[1],
+        ),
+    }
+}
+
+fn check(map: &Bilinear, out: &[u64], terms: &[Term]) {
+    if let Bilinear::Convolution(shape) = map {
+        if let Err(error) = shape.validate() {
+            panic!("{error}");
+        }
+    }
+    let (left, right, result) = map.lengths();
+    assert_eq!(out.len(), result, "words of a {}", map.name());
+    for term in terms {
+        assert_eq!(term.x.len(), left, "words of a left operand");
+        assert_eq!(term.y.len(), right, "words of a right operand");
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of cards, on the simulated one, against this processor.
+
+mod maps;
