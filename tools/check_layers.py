@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Rust crates, lowest first; those on one line may not use each other.
 CRATES = [
     ["kernels"],
-    ["attest", "lattice", "net", "ot"],
+    ["attest", "cuda", "lattice", "net", "ot"],
     ["mpc"],
     ["session"],
     ["riscv"],

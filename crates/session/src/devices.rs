@@ -16,12 +16,20 @@ pub struct DeviceProvider {
 }
 
 /// All devices. The first is the default.
-pub static DEVICES: [DeviceProvider; 1] = [DeviceProvider {
-    name: "cpu",
-    summary: "this machine's processor",
-    trust: "",
-    open: || Ok(Arc::new(Cpu::default())),
-}];
+pub static DEVICES: [DeviceProvider; 2] = [
+    DeviceProvider {
+        name: "cpu",
+        summary: "this machine's processor",
+        trust: "",
+        open: || Ok(Arc::new(Cpu::default())),
+    },
+    DeviceProvider {
+        name: "simulated",
+        summary: "a stand-in for a card, slow, for tests and trials",
+        trust: "",
+        open: || Ok(Arc::from(cuda::simulated())),
+    },
+];
 
 /// The devices of a session's parties: one that all choose, or one for each party.
 #[derive(Clone)]

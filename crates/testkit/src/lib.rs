@@ -33,8 +33,16 @@ pub const DEVICE: &str = "TACIT_TEST_DEVICE";
 /// If [`DEVICE`] names none that this machine has.
 #[must_use]
 pub fn device() -> Arc<dyn Device> {
-    let name = env::var(DEVICE).unwrap_or_else(|_| "cpu".to_owned());
-    devices::open(&name).unwrap_or_else(|error| panic!("{DEVICE}: {error}"))
+    device_named(&env::var(DEVICE).unwrap_or_else(|_| "cpu".to_owned()))
+}
+
+/// Opens a device by name.
+///
+/// # Panics
+/// If this machine has no such device.
+#[must_use]
+pub fn device_named(name: &str) -> Arc<dyn Device> {
+    devices::open(name).unwrap_or_else(|error| panic!("device {name}: {error}"))
 }
 
 /// Deals correlations until the parties have finished.

@@ -60,6 +60,12 @@ fn messages_do_not_depend_on_the_kernels() {
     }
 }
 
+#[test]
+fn messages_do_not_depend_on_the_device() {
+    let simulated = lines(&|| testkit::device_named("simulated"));
+    assert_eq!(simulated.join("\n"), STORED.trim_end());
+}
+
 /// A processor that gets one bit of each map wrong: of the first result of a convolution, and of the
 /// last one of others, so that no two wrong bits meet in a sum.
 #[derive(Default)]
