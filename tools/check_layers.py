@@ -148,7 +148,7 @@ INSIDE = {
 #: for a package too.
 MODULES = [
     ["_core", "buffers", "memory"],
-    ["errors", "flags", "meter", "providers"],
+    ["errors", "flags", "libraries", "meter", "providers"],
     ["checksums", "modes", "places", "storage_cache"],
     ["atomic_write", "fixed", "logs"],
     ["checks"],

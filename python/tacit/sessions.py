@@ -29,6 +29,7 @@ from tacit.errors import (
     told,
 )
 from tacit.flags import Dependencies
+from tacit.libraries import find_libraries
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
 from tacit.storage_cache import Storages
@@ -446,6 +447,7 @@ def connect(
     """
     if threads is not None:
         torch.set_num_threads(threads)
+    find_libraries()
     core = _core.Session.connect(
         str(config),
         party,

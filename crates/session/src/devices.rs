@@ -1,8 +1,13 @@
 //! The devices that parties may choose by name: what they evaluate products on.
 
+use cuda::Places;
 use kernels::device::{Cpu, Device, DeviceError};
 use mpc::{Error, Result};
-use std::sync::Arc;
+use std::env;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use cuda::{Rate, Report};
 
 /// A device of the table.
 pub struct DeviceProvider {
@@ -16,12 +21,18 @@ pub struct DeviceProvider {
 }
 
 /// All devices. The first is the default.
-pub static DEVICES: [DeviceProvider; 2] = [
+pub static DEVICES: [DeviceProvider; 3] = [
     DeviceProvider {
         name: "cpu",
         summary: "this machine's processor",
         trust: "",
         open: || Ok(Arc::new(Cpu::default())),
+    },
+    DeviceProvider {
+        name: "cuda",
+        summary: "an NVIDIA card",
+        trust: "products on a card: its driver, its host and whoever shares it are trusted",
+        open: || Ok(Arc::from(cuda::open(&places())?)),
     },
     DeviceProvider {
         name: "simulated",
@@ -30,6 +41,32 @@ pub static DEVICES: [DeviceProvider; 2] = [
         open: || Ok(Arc::from(cuda::simulated())),
     },
 ];
+
+/// Folders in which the libraries of a card are looked for.
+static LIBRARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Sets the folders in which the libraries of a card are looked for, such as those of PyTorch's
+/// wheels. The first one that has a library is used.
+pub fn look_in(folders: Vec<PathBuf>) {
+    *LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner) = folders;
+}
+
+/// Returns where the card's libraries are, and where what was compiled for it is kept.
+fn places() -> Places {
+    let libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_user = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(of_user);
+    let cache = cache.unwrap_or_else(env::temp_dir).join("tacit-kernels");
+    Places::new(libraries.clone(), cache)
+}
+
+/// Opens the card, compares its products with this processor's, and measures it.
+///
+/// # Errors
+/// `Setup` if this machine has no card that can be used: what is missing, and the remedy.
+pub fn probe() -> Result<Report> {
+    Ok(cuda::probe(&places())?)
+}
 
 /// The devices of a session's parties: one that all choose, or one for each party.
 #[derive(Clone)]

@@ -13,6 +13,7 @@ import cloudpickle
 
 from tacit import _core
 from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
+from tacit.libraries import find_libraries
 from tacit.parties import processes, shutdown
 from tacit.parties.network import imitated
 from tacit.parties.pickling import pickled
@@ -122,6 +123,7 @@ def launch(
             "runs them as processes"
         )
     if transport == "memory":
+        find_libraries()
         cores = _core.Session.in_memory(
             parties, protocol, timeout, threads, source, between, devices=devices
         )

@@ -13,6 +13,7 @@ import cloudpickle
 import torch
 
 from tacit import _core, logs
+from tacit.libraries import find_libraries
 from tacit.parties.pickling import pickled
 from tacit.sessions import running
 
@@ -55,6 +56,7 @@ def _outcome(
             )
         else:
             own = attested and _core.Attestation.of_trial(*attested, _core.program_digest(program))
+            find_libraries()
             core = _core.Session.connect_local(
                 listener,
                 party,
