@@ -167,7 +167,10 @@ impl Launch {
             Self::Recompose(p) => p.items * p.rows * p.columns,
         };
         let blocks = threads.div_ceil(THREADS as usize);
-        u32::try_from(blocks).ok().filter(|blocks| *blocks < 1 << 31).expect("blocks of a launch")
+        u32::try_from(blocks)
+            .ok()
+            .filter(|blocks| *blocks < 1 << 31)
+            .expect("blocks of a launch")
     }
 
     /// Returns the regions that the kernel reads, and those that it writes.
@@ -221,8 +224,15 @@ impl Launch {
                 words
             }
         };
-        let mut raw = Raw { words: [0; Raw::MOST], len: words.len() };
-        assert_eq!(raw.len, Self::WORDS[self.index()], "words of a kernel's structure");
+        let mut raw = Raw {
+            words: [0; Raw::MOST],
+            len: words.len(),
+        };
+        assert_eq!(
+            raw.len,
+            Self::WORDS[self.index()],
+            "words of a kernel's structure"
+        );
         raw.words[..raw.len].copy_from_slice(&words);
         raw
     }
@@ -230,22 +240,33 @@ impl Launch {
 
 impl Decompose {
     fn check(&self) {
-        assert!(self.items > 0 && self.rows > 0 && self.depth > 0, "an empty panel");
+        assert!(
+            self.items > 0 && self.rows > 0 && self.depth > 0,
+            "an empty panel"
+        );
         assert!((1..=8).contains(&self.digits), "digits of a word");
         let (rows, depth) = (self.first_row + self.rows, self.first_depth + self.depth);
         let read = self.gather.words(self.items, rows, depth) * size_of::<u64>();
         assert!(read <= self.words.bytes, "an operand of {read} bytes");
-        assert!(self.block % 16 == 0 && self.start % 16 == 0, "padded blocks");
-        assert!(self.start + self.depth.next_multiple_of(16) <= self.block, "words of a block");
-        let written =
-            ((self.items - 1) * self.panel_rows + self.rows) * self.digits * self.block;
+        assert!(
+            self.block % 16 == 0 && self.start % 16 == 0,
+            "padded blocks"
+        );
+        assert!(
+            self.start + self.depth.next_multiple_of(16) <= self.block,
+            "words of a block"
+        );
+        let written = ((self.items - 1) * self.panel_rows + self.rows) * self.digits * self.block;
         assert!(written <= self.panel.bytes, "a panel of {written} bytes");
     }
 }
 
 impl Recompose {
     fn check(&self) {
-        assert!(self.items > 0 && self.rows > 0 && self.columns > 0, "an empty product");
+        assert!(
+            self.items > 0 && self.rows > 0 && self.columns > 0,
+            "an empty product"
+        );
         assert!((1..=8).contains(&self.diagonals), "diagonals of a product");
         assert!(self.columns <= self.sums_row, "columns of a row");
         let read = self.diagonals * self.items * self.rows * self.sums_row * size_of::<i32>();
@@ -255,6 +276,9 @@ impl Recompose {
             + (self.rows - 1) * row
             + (self.columns - 1) / self.columns_inner * outer
             + self.columns.min(self.columns_inner);
-        assert!(last * size_of::<u64>() <= self.out.bytes, "a result of {last} words");
+        assert!(
+            last * size_of::<u64>() <= self.out.bytes,
+            "a result of {last} words"
+        );
     }
 }

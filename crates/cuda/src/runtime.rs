@@ -141,8 +141,17 @@ impl Product {
     /// # Panics
     /// If one does not.
     pub fn check(&self) {
-        let Self { items, rows, columns, depth, .. } = *self;
-        assert!(items > 0 && rows > 0 && columns > 0 && depth > 0, "a product of bytes");
+        let Self {
+            items,
+            rows,
+            columns,
+            depth,
+            ..
+        } = *self;
+        assert!(
+            items > 0 && rows > 0 && columns > 0 && depth > 0,
+            "a product of bytes"
+        );
         assert!(columns % 16 == 0 && depth % 16 == 0, "padded sizes");
         for (operand, rows) in [(&self.left, rows), (&self.right, columns)] {
             assert!(operand.row % 16 == 0 && operand.row >= depth, "padded rows");

@@ -32,7 +32,11 @@ impl Copies {
             self.turn = 1 - self.turn;
             let staging = runtime.staging(buffer)?;
             let len = staging.len().min(range.end - at);
-            fill(&mut staging[..len], &words[at..], plus.map(|plus| &plus[at..]));
+            fill(
+                &mut staging[..len],
+                &words[at..],
+                plus.map(|plus| &plus[at..]),
+            );
             let to = to.from((at - range.start) * size_of::<u64>());
             runtime.copy_in(buffer, len, to)?;
             at += len;
@@ -84,16 +88,22 @@ fn fill(out: &mut [u64], words: &[u64], plus: Option<&[u64]>) {
         }),
         Some(plus) => {
             let plus = &plus[..out.len()];
-            map_blocks(out.len(), PIECE, [out], [words, plus], |_, [out], [a, b]| {
-                backend().call(
-                    #[inline(always)]
-                    || {
-                        for (i, out) in out.iter_mut().enumerate() {
-                            *out = a[i].wrapping_add(b[i]);
-                        }
-                    },
-                );
-            });
+            map_blocks(
+                out.len(),
+                PIECE,
+                [out],
+                [words, plus],
+                |_, [out], [a, b]| {
+                    backend().call(
+                        #[inline(always)]
+                        || {
+                            for (i, out) in out.iter_mut().enumerate() {
+                                *out = a[i].wrapping_add(b[i]);
+                            }
+                        },
+                    );
+                },
+            );
         }
     }
 }

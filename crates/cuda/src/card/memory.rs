@@ -78,7 +78,12 @@ impl Memory {
     }
 
     /// Returns a buffer with arbitrary content. It is the same one each time, or a larger one.
-    pub fn buffer<R: Runtime>(&mut self, runtime: &mut R, role: Role, bytes: usize) -> Result<Region> {
+    pub fn buffer<R: Runtime>(
+        &mut self,
+        runtime: &mut R,
+        role: Role,
+        bytes: usize,
+    ) -> Result<Region> {
         let index = role.index();
         if let Some(region) = self.buffers[index] {
             if region.bytes >= bytes {
@@ -104,7 +109,10 @@ impl Memory {
 
     /// Forgets the named operand that has not been used for longest. Returns whether there was one.
     fn forget_oldest<R: Runtime>(&mut self, runtime: &mut R) -> Result<bool> {
-        let idle = self.named.iter().filter(|(_, stays)| stays.used < self.call);
+        let idle = self
+            .named
+            .iter()
+            .filter(|(_, stays)| stays.used < self.call);
         let oldest = idle.min_by_key(|(_, stays)| stays.used);
         let Some(key) = oldest.map(|(key, _)| key.clone()) else {
             return Ok(false);
@@ -129,13 +137,25 @@ impl Memory {
     /// Keeps an operand.
     pub fn keep(&mut self, key: Key, region: Region, panels: Vec<Panel>) {
         let used = self.call;
-        self.named.insert(key, Stays { region, panels, used });
+        self.named.insert(
+            key,
+            Stays {
+                region,
+                panels,
+                used,
+            },
+        );
     }
 
     /// Forgets what was kept under any part of an operand.
     pub fn forget<R: Runtime>(&mut self, runtime: &mut R, operand: u64) -> Result<()> {
         let is_of = |key: &Key| key.names.iter().any(|name| name.operand == operand);
-        let keys: Vec<Key> = self.named.keys().filter(|key| is_of(key)).cloned().collect();
+        let keys: Vec<Key> = self
+            .named
+            .keys()
+            .filter(|key| is_of(key))
+            .cloned()
+            .collect();
         for key in keys {
             let stays = self.named.remove(&key).expect("a key of the map");
             release(runtime, stays.region)?;
@@ -148,12 +168,19 @@ impl Memory {
         self.named.values().map(|stays| stays.region.bytes).sum()
     }
 
+    /// Wipes and frees the buffers.
+    pub fn release_buffers<R: Runtime>(&mut self, runtime: &mut R) -> Result<()> {
+        for region in self.buffers.iter_mut().filter_map(Option::take) {
+            release(runtime, region)?;
+        }
+        Ok(())
+    }
+
     /// Wipes and frees everything.
     pub fn release<R: Runtime>(&mut self, runtime: &mut R) -> Result<()> {
-        let buffers = self.buffers.iter_mut().filter_map(Option::take);
-        let named = self.named.drain().map(|(_, stays)| stays.region);
-        for region in buffers.chain(named).collect::<Vec<_>>() {
-            release(runtime, region)?;
+        self.release_buffers(runtime)?;
+        for (_, stays) in self.named.drain() {
+            release(runtime, stays.region)?;
         }
         Ok(())
     }

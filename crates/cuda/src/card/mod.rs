@@ -134,16 +134,18 @@ impl<R: Runtime> State<R> {
         }
         self.memory.begin();
         let result = self.runtime.check().and_then(|()| call(self));
-        // What is queued reads and writes buffers that the next call uses.
-        let result = result.or_else(|error| {
-            let is_settled = matches!(error, Error::Memory { .. }) && self.runtime.synchronise().is_ok();
-            Err((error, is_settled))
-        });
-        result.map_err(|(error, is_settled)| {
+        result.map_err(|error| {
+            let is_usable = matches!(error, Error::Memory { .. }) && self.settle().is_ok();
             let error = error.of(&operation());
-            self.failed = (!is_settled).then(|| error.clone());
+            self.failed = (!is_usable).then(|| error.clone());
             error
         })
+    }
+
+    /// Ends what a call that failed has queued, and frees its buffers: others may need the memory.
+    fn settle(&mut self) -> Result<()> {
+        self.runtime.synchronise()?;
+        self.memory.release_buffers(&mut self.runtime)
     }
 
     fn bilinear(&mut self, plan: &Plan, out: &mut [u64], terms: &[Term]) -> Result<()> {
@@ -204,12 +206,17 @@ impl<R: Runtime> State<R> {
                 let rows = |band: &Band| band.items.len() * side.padded(band.rows[at].len());
                 let most = bands.iter().map(rows).max().expect("a band");
                 let role = Role::Band(side);
-                Digested::Band(self.memory.buffer(&mut self.runtime, role, most * row_bytes)?)
+                Digested::Band(
+                    self.memory
+                        .buffer(&mut self.runtime, role, most * row_bytes)?,
+                )
             } else {
                 Digested::Whole(self.whole(call, at)?)
             });
         }
-        Ok(sides.try_into().unwrap_or_else(|_| unreachable!("two sides")))
+        Ok(sides
+            .try_into()
+            .unwrap_or_else(|_| unreachable!("two sides")))
     }
 
     /// Returns the digits of an operand that all bands need. They may be on the card already.
@@ -225,22 +232,26 @@ impl<R: Runtime> State<R> {
         if let Some(panels) = key.as_ref().and_then(|key| self.memory.find(key)) {
             return Ok(panels);
         }
-        let bytes = |chunk: &Range<usize>| {
-            plan.items * rows * call.digits.row_bytes(call.block(chunk))
-        };
+        let bytes =
+            |chunk: &Range<usize>| plan.items * rows * call.digits.row_bytes(call.block(chunk));
         let all: usize = call.chunks.iter().map(bytes).sum();
         let of_words = operands[0].len() * size_of::<u64>();
         let role = Role::WholeWords;
-        let words = self.memory.buffer(&mut self.runtime, role, operands.len() * of_words)?;
+        let words = self
+            .memory
+            .buffer(&mut self.runtime, role, operands.len() * of_words)?;
         let region = match key {
             Some(_) => self.memory.reserve(&mut self.runtime, all)?,
-            None => self.memory.buffer(&mut self.runtime, Role::Whole(side), all)?,
+            None => self
+                .memory
+                .buffer(&mut self.runtime, Role::Whole(side), all)?,
         };
         self.runtime.wait(Queue::In, Event::WholeRead)?;
         for (term, operand) in operands.iter().enumerate() {
             let to = words.from(term * of_words);
             let all = 0..operand.len();
-            self.copies.upload(&mut self.runtime, operand.slices(), all, to)?;
+            self.copies
+                .upload(&mut self.runtime, operand.slices(), all, to)?;
         }
         self.runtime.record(Event::WholeCopied, Queue::In)?;
         self.runtime.wait(Queue::Compute, Event::WholeCopied)?;
@@ -248,7 +259,15 @@ impl<R: Runtime> State<R> {
         let mut rest = region;
         for chunk in &call.chunks {
             let panel = call.panel(rest, plan.items, rows, side, chunk);
-            call.decompose(&mut self.runtime, &panel, at, words, of_words, 0..plan.rows[at], chunk)?;
+            call.decompose(
+                &mut self.runtime,
+                &panel,
+                at,
+                words,
+                of_words,
+                0..plan.rows[at],
+                chunk,
+            )?;
             panels.push(panel);
             rest = rest.from(bytes(chunk));
         }
@@ -263,12 +282,15 @@ impl<R: Runtime> State<R> {
     fn upload(&mut self, call: &Call, band: &Band, parity: usize) -> Result<()> {
         let words = self.band_words(call, band, parity)?;
         for at in 0..2 {
-            let Some(window) = &band.window[at] else { continue };
+            let Some(window) = &band.window[at] else {
+                continue;
+            };
             let of_words = window.words.len() * size_of::<u64>();
             for (term, operand) in call.operands[at].iter().enumerate() {
                 let to = words[at].from(term * of_words);
                 let range = window.words.clone();
-                self.copies.upload(&mut self.runtime, operand.slices(), range, to)?;
+                self.copies
+                    .upload(&mut self.runtime, operand.slices(), range, to)?;
             }
         }
         self.runtime.record(Event::Copied(parity), Queue::In)
@@ -277,15 +299,22 @@ impl<R: Runtime> State<R> {
     /// Returns where the words of both sides of a band lie.
     fn band_words(&mut self, call: &Call, band: &Band, parity: usize) -> Result<[Region; 2]> {
         let bytes = [0, 1].map(|at: usize| {
-            let words = band.window[at].as_ref().map_or(0, |window| window.words.len());
+            let words = band.window[at]
+                .as_ref()
+                .map_or(0, |window| window.words.len());
             call.operands[at].len() * words * size_of::<u64>()
         });
         if bytes == [0, 0] {
-            let none = Region { address: crate::runtime::Address(0), bytes: 0 };
+            let none = Region {
+                address: crate::runtime::Address(0),
+                bytes: 0,
+            };
             return Ok([none; 2]);
         }
         let role = Role::Words(parity);
-        let all = self.memory.buffer(&mut self.runtime, role, bytes[0] + bytes[1])?;
+        let all = self
+            .memory
+            .buffer(&mut self.runtime, role, bytes[0] + bytes[1])?;
         Ok([all, all.from(bytes[0])])
     }
 
@@ -303,7 +332,9 @@ impl<R: Runtime> State<R> {
         let sums = call.digits.sums_bytes(items, size[0], size[1]);
         let sums = self.memory.buffer(&mut self.runtime, Role::Sums, sums)?;
         let out = band.placement.len * size_of::<u64>();
-        let region = self.memory.buffer(&mut self.runtime, Role::Out(parity), out)?;
+        let region = self
+            .memory
+            .buffer(&mut self.runtime, Role::Out(parity), out)?;
         self.runtime.wait(Queue::Compute, Event::Copied(parity))?;
         for (index, chunk) in call.chunks.iter().enumerate() {
             let mut panels = Vec::new();
@@ -331,7 +362,8 @@ impl<R: Runtime> State<R> {
                 is_added: index > 0,
             };
             let panels = [&panels[0], &panels[1]];
-            call.digits.multiply(&mut self.runtime, panels, items, sums, &output)?;
+            call.digits
+                .multiply(&mut self.runtime, panels, items, sums, &output)?;
         }
         self.runtime.record(Event::Done(parity), Queue::Compute)
     }
@@ -339,15 +371,18 @@ impl<R: Runtime> State<R> {
     /// Copies the result of a band to where it belongs.
     fn download(&mut self, placement: &Placement, parity: usize, out: &mut [u64]) -> Result<()> {
         let bytes = placement.len * size_of::<u64>();
-        let region = self.memory.buffer(&mut self.runtime, Role::Out(parity), bytes)?;
+        let region = self
+            .memory
+            .buffer(&mut self.runtime, Role::Out(parity), bytes)?;
         self.runtime.wait(Queue::Out, Event::Done(parity))?;
         let words = placement.len;
-        self.copies.download(&mut self.runtime, region, words, |piece, words| {
-            let first = piece.start;
-            placement.runs(piece, |from, to| {
-                out[to].copy_from_slice(&words[from.start - first..from.end - first]);
-            });
-        })
+        self.copies
+            .download(&mut self.runtime, region, words, |piece, words| {
+                let first = piece.start;
+                placement.runs(piece, |from, to| {
+                    out[to].copy_from_slice(&words[from.start - first..from.end - first]);
+                });
+            })
     }
 }
 
@@ -377,7 +412,10 @@ impl Call<'_, '_> {
     }
 
     /// Queues the decomposition of all terms' words of a chunk.
-    #[allow(clippy::too_many_arguments, reason = "a panel, where it comes from, and what part")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a panel, where it comes from, and what part"
+    )]
     fn decompose<R: Runtime>(
         &self,
         runtime: &mut R,
@@ -415,7 +453,9 @@ impl Side {
 impl<R: Runtime> Drop for Card<R> {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let State { runtime, memory, .. } = state;
+        let State {
+            runtime, memory, ..
+        } = state;
         // A card that failed, or that belongs to another process, frees its memory itself.
         if state.failed.is_none() && runtime.check().is_ok() {
             let _ = runtime.synchronise().and_then(|()| memory.release(runtime));
@@ -425,7 +465,10 @@ impl<R: Runtime> Drop for Card<R> {
 
 /// Returns the names of all terms' operands on a side, if all have one.
 fn names(call: &Call, side: usize) -> Option<Vec<device::Name>> {
-    call.operands[side].iter().map(|operand| operand.name()).collect()
+    call.operands[side]
+        .iter()
+        .map(|operand| operand.name())
+        .collect()
 }
 
 /// Returns some words of an operand, without its name.

@@ -82,12 +82,16 @@ impl Plan {
         }
         match *map {
             Bilinear::Elementwise { .. } => None,
-            Bilinear::Matrix { batch, m, k, n } => {
-                Some(Self::matrices(batch, [m, k, n], Gather::matrix(k * n, 1, n)))
-            }
-            Bilinear::ByTransposed { batch, m, k, n } => {
-                Some(Self::matrices(batch, [m, k, n], Gather::matrix(k * n, k, 1)))
-            }
+            Bilinear::Matrix { batch, m, k, n } => Some(Self::matrices(
+                batch,
+                [m, k, n],
+                Gather::matrix(k * n, 1, n),
+            )),
+            Bilinear::ByTransposed { batch, m, k, n } => Some(Self::matrices(
+                batch,
+                [m, k, n],
+                Gather::matrix(k * n, k, 1),
+            )),
             Bilinear::Convolution(shape) => Some(Self::convolution(&shape)),
         }
     }
@@ -164,7 +168,9 @@ impl Plan {
     fn bytes_of_item(&self, digits: &impl Digits, terms: usize, stays: [bool; 2]) -> usize {
         let [rows, columns] = self.rows;
         let sides = self.rows.into_iter().zip(stays);
-        let operands: usize = sides.map(|(rows, stays)| if stays { 0 } else { rows }).sum();
+        let operands: usize = sides
+            .map(|(rows, stays)| if stays { 0 } else { rows })
+            .sum();
         operands * self.bytes_of_row(digits, terms) + bytes_of_result(digits, [1, rows, columns])
     }
 
@@ -186,12 +192,17 @@ impl Plan {
         let [rows, columns] = self.rows;
         match self.axis {
             Axis::Rows => {
-                let each = if stays[0] { 0 } else { row } + bytes_of_result(digits, [1, 1, columns]);
-                ranges(rows, most / each).map(|part| self.of_rows(part, stays)).collect()
+                let each =
+                    if stays[0] { 0 } else { row } + bytes_of_result(digits, [1, 1, columns]);
+                ranges(rows, most / each)
+                    .map(|part| self.of_rows(part, stays))
+                    .collect()
             }
             Axis::Items => {
                 let each = self.bytes_of_item(digits, terms, stays);
-                ranges(self.items, most / each).map(|part| self.of_items(part, stays)).collect()
+                ranges(self.items, most / each)
+                    .map(|part| self.of_items(part, stays))
+                    .collect()
             }
             Axis::Images(shape) => {
                 let pixel = self.items * row + bytes_of_result(digits, [self.items, rows, 16]) / 16;

@@ -84,7 +84,11 @@ impl Simulated {
             let index = i32::try_from(index).expect("few kernels");
             // SAFETY: without blocks, nothing is read but the size of the kernel's structure.
             let bytes = unsafe { tacit_cuda_simulated(index, std::ptr::null(), 0, THREADS, 0) };
-            assert_eq!(bytes, words * size_of::<u64>(), "bytes of a kernel's structure");
+            assert_eq!(
+                bytes,
+                words * size_of::<u64>(),
+                "bytes of a kernel's structure"
+            );
         }
         Self {
             settings,
@@ -192,7 +196,10 @@ fn inner_products(left: &[i8], right: &[i8], stride: usize, sums: &mut [i32]) ->
         let mut all = 0i64;
         // As many as 32 bits can always sum up.
         for (left, right) in left.chunks(1 << 16).zip(right.chunks(1 << 16)) {
-            let products = left.iter().zip(right).map(|(a, b)| i32::from(*a) * i32::from(*b));
+            let products = left
+                .iter()
+                .zip(right)
+                .map(|(a, b)| i32::from(*a) * i32::from(*b));
             all += i64::from(products.sum::<i32>());
         }
         is_exact &= i32::try_from(all).is_ok();

@@ -77,7 +77,9 @@ impl<W> Order<W> {
     pub fn next_until(&mut self, (queue, count): (usize, u64)) -> Option<W> {
         while self.done[queue] < count {
             let first = self.random() as usize;
-            let ready = (0..3).map(|at| (first + at) % 3).find(|queue| self.is_ready(*queue));
+            let ready = (0..3)
+                .map(|at| (first + at) % 3)
+                .find(|queue| self.is_ready(*queue));
             let queue = ready.expect("events wait for what was queued before them");
             self.done[queue] += 1;
             if let Some(Entry::Work(work)) = self.queues[queue].pop_front() {

@@ -22,22 +22,31 @@ fn words(n: usize, seed: u64) -> Vec<u64> {
     let mut state = seed;
     (0..n)
         .map(|_| {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(seed | 1);
+            state = state
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(seed | 1);
             state ^ state >> 29
         })
         .collect()
 }
 
-fn agrees(card: &dyn Device, map: &Bilinear, terms: usize, seed: u64) {
+pub fn agrees(card: &dyn Device, map: &Bilinear, terms: usize, seed: u64) {
     let (left, right, result) = map.lengths();
     let operands: Vec<[Vec<u64>; 2]> = (0..terms as u64)
-        .map(|term| [words(left, seed + 2 * term), words(right, seed + 2 * term + 1)])
+        .map(|term| {
+            [
+                words(left, seed + 2 * term),
+                words(right, seed + 2 * term + 1),
+            ]
+        })
         .collect();
     let terms: Vec<Term> = operands.iter().map(|[x, y]| Term::of(x, y)).collect();
     let (mut out, mut expected) = (vec![1; result], vec![2; result]);
-    card.bilinear(map, &mut out, &terms).expect("the card computes");
+    card.bilinear(map, &mut out, &terms)
+        .expect("the card computes");
     let cpu = Cpu::default();
-    cpu.bilinear(map, &mut expected, &terms).expect("the processor computes");
+    cpu.bilinear(map, &mut expected, &terms)
+        .expect("the processor computes");
     assert!(out == expected, "{map:?} of {} terms", terms.len());
 }
 
@@ -45,10 +54,21 @@ fn agrees(card: &dyn Device, map: &Bilinear, terms: usize, seed: u64) {
 fn matrices() {
     for (seed, band) in [(1, 1 << 12), (2, 1 << 16), (3, 1 << 24)] {
         let card = small(seed, band);
-        for (batch, m, k, n) in [(1, 1, 1, 1), (1, 5, 7, 3), (3, 4, 33, 20), (1, 65, 130, 17), (7, 2, 16, 16)] {
+        for (batch, m, k, n) in [
+            (1, 1, 1, 1),
+            (1, 5, 7, 3),
+            (3, 4, 33, 20),
+            (1, 65, 130, 17),
+            (7, 2, 16, 16),
+        ] {
             for terms in 1..=3 {
                 agrees(&card, &Bilinear::Matrix { batch, m, k, n }, terms, seed);
-                agrees(&card, &Bilinear::ByTransposed { batch, m, k, n }, terms, seed);
+                agrees(
+                    &card,
+                    &Bilinear::ByTransposed { batch, m, k, n },
+                    terms,
+                    seed,
+                );
             }
         }
     }
