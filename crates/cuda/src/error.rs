@@ -136,7 +136,7 @@ impl Error {
             ),
             Self::NoLibrary { .. } | Self::Unloadable { .. } | Self::NoSymbol { .. } => {
                 "install PyTorch's build for CUDA, which brings NVRTC and cublasLt: pip install \
-                 --force-reinstall torch --index-url https://download.pytorch.org/whl/cu130"
+                 --force-reinstall torch"
                     .into()
             }
             Self::Capability { .. } => {

@@ -18,13 +18,17 @@
 
 mod card;
 mod digits;
+#[cfg(target_os = "linux")]
+mod driver;
 mod error;
 mod launch;
+mod opening;
 mod runtime;
 mod simulated;
 
-pub use error::{Error, Result};
-pub use kernels::device::Device;
+pub use error::Error;
+pub use kernels::device::{Device, DeviceError};
+pub use opening::{Places, Rate, Report, open, probe};
 
 use simulated::{Settings, Simulated};
 

@@ -1,3 +1,5 @@
-//! Tests of cards, on the simulated one, against this processor.
+//! Tests of cards, on the simulated one and by a fake driver, against this processor.
 
+#[cfg(target_os = "linux")]
+mod driver;
 mod maps;

@@ -168,12 +168,19 @@ impl Memory {
         self.named.values().map(|stays| stays.region.bytes).sum()
     }
 
+    /// Wipes and frees the buffers.
+    pub fn release_buffers<R: Runtime>(&mut self, runtime: &mut R) -> Result<()> {
+        for region in self.buffers.iter_mut().filter_map(Option::take) {
+            release(runtime, region)?;
+        }
+        Ok(())
+    }
+
     /// Wipes and frees everything.
     pub fn release<R: Runtime>(&mut self, runtime: &mut R) -> Result<()> {
-        let buffers = self.buffers.iter_mut().filter_map(Option::take);
-        let named = self.named.drain().map(|(_, stays)| stays.region);
-        for region in buffers.chain(named).collect::<Vec<_>>() {
-            release(runtime, region)?;
+        self.release_buffers(runtime)?;
+        for (_, stays) in self.named.drain() {
+            release(runtime, stays.region)?;
         }
         Ok(())
     }

@@ -134,17 +134,18 @@ impl<R: Runtime> State<R> {
         }
         self.memory.begin();
         let result = self.runtime.check().and_then(|()| call(self));
-        // What is queued reads and writes buffers that the next call uses.
-        let result = result.or_else(|error| {
-            let is_settled =
-                matches!(error, Error::Memory { .. }) && self.runtime.synchronise().is_ok();
-            Err((error, is_settled))
-        });
-        result.map_err(|(error, is_settled)| {
+        result.map_err(|error| {
+            let is_usable = matches!(error, Error::Memory { .. }) && self.settle().is_ok();
             let error = error.of(&operation());
-            self.failed = (!is_settled).then(|| error.clone());
+            self.failed = (!is_usable).then(|| error.clone());
             error
         })
+    }
+
+    /// Ends what a call that failed has queued, and frees its buffers: others may need the memory.
+    fn settle(&mut self) -> Result<()> {
+        self.runtime.synchronise()?;
+        self.memory.release_buffers(&mut self.runtime)
     }
 
     fn bilinear(&mut self, plan: &Plan, out: &mut [u64], terms: &[Term]) -> Result<()> {

@@ -30,7 +30,7 @@ fn words(n: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-fn agrees(card: &dyn Device, map: &Bilinear, terms: usize, seed: u64) {
+pub fn agrees(card: &dyn Device, map: &Bilinear, terms: usize, seed: u64) {
     let (left, right, result) = map.lengths();
     let operands: Vec<[Vec<u64>; 2]> = (0..terms as u64)
         .map(|term| {
