@@ -55,7 +55,9 @@ pub fn look_in(folders: Vec<PathBuf>) {
 fn places() -> Places {
     let libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
     let of_user = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(of_user);
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(of_user);
     let cache = cache.unwrap_or_else(env::temp_dir).join("tacit-kernels");
     Places::new(libraries.clone(), cache)
 }
@@ -151,7 +153,7 @@ fn provider(name: &str) -> Result<&'static DeviceProvider> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Devices, open};
+    use super::{Devices, open, trust};
     use mpc::Error;
 
     fn named(names: &[&str]) -> mpc::Result<Devices> {
@@ -173,6 +175,12 @@ mod tests {
         let text = three.check(2).unwrap_err().to_string();
         assert!(text.contains("3 devices for 2 parties"), "{text}");
         assert!(three.open(2).is_ok() && three.open(3).is_err());
+    }
+
+    #[test]
+    fn a_card_is_trusted_with_shares_and_nothing_else_is() {
+        assert!(trust("cuda").contains("driver, its host and whoever shares it"));
+        assert_eq!([trust("cpu"), trust("simulated")], ["", ""]);
     }
 
     #[test]
