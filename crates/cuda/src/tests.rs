@@ -1,5 +1,8 @@
 //! Tests of cards, on the simulated one and by a fake driver, against this processor.
 
+mod digits;
 #[cfg(target_os = "linux")]
 mod driver;
 mod maps;
+mod order;
+mod stays;

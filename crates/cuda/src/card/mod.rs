@@ -72,6 +72,14 @@ impl<R: Runtime> Card<R> {
         }
     }
 
+    /// Wipes and frees the card's memory, and returns the runtime.
+    #[cfg(test)]
+    pub fn close(&mut self) -> &R {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.release().expect("the memory is freed");
+        &state.runtime
+    }
+
     fn state(&self) -> MutexGuard<'_, State<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,6 +154,12 @@ impl<R: Runtime> State<R> {
     fn settle(&mut self) -> Result<()> {
         self.runtime.synchronise()?;
         self.memory.release_buffers(&mut self.runtime)
+    }
+
+    /// Wipes and frees all memory.
+    fn release(&mut self) -> Result<()> {
+        self.runtime.synchronise()?;
+        self.memory.release(&mut self.runtime)
     }
 
     fn bilinear(&mut self, plan: &Plan, out: &mut [u64], terms: &[Term]) -> Result<()> {
@@ -453,12 +467,9 @@ impl Side {
 impl<R: Runtime> Drop for Card<R> {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let State {
-            runtime, memory, ..
-        } = state;
-        // A card that failed, or that belongs to another process, frees its memory itself.
-        if state.failed.is_none() && runtime.check().is_ok() {
-            let _ = runtime.synchronise().and_then(|()| memory.release(runtime));
+        // A card that failed, or that belongs to another process, has nothing to give back.
+        if state.failed.is_none() && state.runtime.check().is_ok() {
+            let _ = state.release();
         }
     }
 }

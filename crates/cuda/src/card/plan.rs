@@ -208,7 +208,7 @@ impl Plan {
                 let pixel = self.items * row + bytes_of_result(digits, [self.items, rows, 16]) / 16;
                 let pixels = columns / shape.batch;
                 if pixel * pixels > most {
-                    let parts: Vec<_> = ranges(pixels, most / pixel / 16 * 16).collect();
+                    let parts: Vec<_> = ranges(pixels, (most / pixel / 16 * 16).max(16)).collect();
                     let images = 0..shape.batch;
                     let all = images.flat_map(|image| parts.iter().map(move |part| (image, part)));
                     return all

@@ -277,28 +277,35 @@ fn every_call_that_fails_while_a_card_is_opened_is_named() {
 
 #[test]
 fn memory_that_does_not_suffice_is_named_and_the_card_stays_usable() {
-    let (_folder, device) = opened("memory 36000000 0");
+    let (_folder, device) = opened("memory 40000000 0");
     let device = device.expect("a card");
-    let (x, y, out) = LARGE.lengths();
+    let map = Bilinear::Matrix {
+        batch: 1,
+        m: 1000,
+        k: 400,
+        n: 333,
+    };
+    let (x, y, out) = map.lengths();
     let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
-    match device.bilinear(&LARGE, &mut out, &[Term::of(&x, &y)]) {
+    match device.bilinear(&map, &mut out, &[Term::of(&x, &y)]) {
         Err(DeviceError::Memory {
             operation,
             needed,
             free,
         }) => {
-            assert_eq!(operation, "the matrix product of 1 × 130×400 by 400×333");
+            assert_eq!(operation, "the matrix product of 1 × 1000×400 by 400×333");
             assert!(needed > free, "{needed} of {free}");
         }
         other => panic!("memory, not {other:?}"),
     }
-    let small = Bilinear::Matrix {
+    // Buffers of the product that failed are free for another one.
+    let smaller = Bilinear::Matrix {
         batch: 1,
-        m: 300,
-        k: 200,
-        n: 300,
+        m: 256,
+        k: 256,
+        n: 256,
     };
-    agrees(&*device, &small, 1, 1);
+    agrees(&*device, &smaller, 1, 1);
     assert_eq!(device.counters().products, 1);
 }
 
