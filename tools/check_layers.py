@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Rust crates, lowest first; those on one line may not use each other.
 CRATES = [
     ["kernels"],
-    ["attest", "lattice", "net", "ot"],
+    ["attest", "cuda", "lattice", "net", "ot"],
     ["mpc"],
     ["session"],
     ["riscv"],
@@ -110,7 +110,7 @@ INSIDE = {
         ["preprocessing"],
     ],
     "session": [
-        ["attestation", "limits", "streams"],
+        ["attestation", "devices", "limits", "streams"],
         ["options", "vouching"],
         ["session"],
         ["doctor", "local", "submissions"],
@@ -148,7 +148,7 @@ INSIDE = {
 #: for a package too.
 MODULES = [
     ["_core", "buffers", "memory"],
-    ["errors", "flags", "meter", "providers"],
+    ["errors", "flags", "libraries", "meter", "providers"],
     ["checksums", "modes", "places", "storage_cache"],
     ["atomic_write", "fixed", "logs"],
     ["checks"],

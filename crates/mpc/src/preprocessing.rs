@@ -11,8 +11,10 @@ use crate::correlations::file::{self, Place};
 use crate::correlations::job::Job;
 use crate::sealed::{Header, MOST_RUNS, Writer};
 use crate::{Error, Result, Settings};
+use kernels::device::Device;
 use kernels::stream::random_key;
 use net::{Channel, Mesh, Patience};
+use std::sync::Arc;
 
 /// The channel on which the parties agree on what to make.
 const CHANNEL: u16 = 0;
@@ -24,9 +26,11 @@ const CHANNEL: u16 = 0;
 /// # Errors
 /// Network errors. `Setup` for a file that exists or cannot be written, and for demands that
 /// differ.
+#[expect(clippy::too_many_arguments, reason = "what is made, and where")]
 pub fn make(
     settings: &Settings,
     mesh: &Mesh,
+    device: &Arc<dyn Device>,
     demand: &Demand,
     runs: u32,
     place: &Place,
@@ -47,7 +51,7 @@ pub fn make(
     }
     let patience = Patience::default();
     patience.set_needed(true);
-    let mut source = settings.environment(mesh)?.source(patience)?;
+    let mut source = settings.environment(mesh, device)?.source(patience)?;
     let mut channel = mesh.channel(CHANNEL);
     let header = Header {
         id: agree(&mut channel, demand, runs)?,

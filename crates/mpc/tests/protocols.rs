@@ -298,7 +298,7 @@ mod rounding_at_random {
         testkit::run_opened(
             3,
             None,
-            |mesh| Replicated::new(mesh.channel(0)),
+            |mesh| Replicated::new(mesh.channel(0), testkit::device()),
             |p| {
                 p.streams()[2].mute(|_| true);
                 for split in splits {
@@ -313,7 +313,7 @@ mod rounding_at_random {
         testkit::run_opened(
             2,
             Some(&testkit::deal),
-            |mesh| mpc::open_exactly(mesh, |_, _| ()),
+            |mesh| mpc::open_exactly(mesh, testkit::device(), |_, _| ()),
             |p| {
                 for split in splits {
                     let pairs = p.streams().iter_mut().flatten();
@@ -362,7 +362,7 @@ mod tossed_coins {
             let of_three = run_opened(
                 3,
                 None,
-                |mesh| Replicated::new(mesh.channel(0)),
+                |mesh| Replicated::new(mesh.channel(0), testkit::device()),
                 |p| {
                     p.streams()[2].mute(|_| true);
                     are_seen(p, tosses)
@@ -371,7 +371,7 @@ mod tossed_coins {
             let of_three_that_prove = run_opened(
                 3,
                 None,
-                |mesh| Replicated::malicious(mesh.channel(0)),
+                |mesh| Replicated::malicious(mesh.channel(0), testkit::device()),
                 |p| {
                     p.streams()[2].mute(|_| true);
                     are_seen(p, tosses)
@@ -380,7 +380,7 @@ mod tossed_coins {
             let of_two = run_opened(
                 2,
                 Some(&testkit::deal),
-                |mesh| mpc::open_exactly(mesh, |_, _| ()),
+                |mesh| mpc::open_exactly(mesh, testkit::device(), |_, _| ()),
                 |p| {
                     p.coins().mute(|_| true);
                     are_seen(p, tosses)
@@ -438,7 +438,7 @@ mod thirds {
             None,
             |mesh| {
                 let says = says[mesh.party()];
-                Replicated::with_thirds(mesh.channel(0), says)
+                Replicated::with_thirds(mesh.channel(0), testkit::device(), says)
             },
             |p| -> Result<Vec<u64>> {
                 let (x, y) = (Shared::input(p, 0, &x)?, Shared::input(p, 1, &y)?);
