@@ -5,7 +5,8 @@
 
 use crate::error::Result;
 use crate::launch::{Decompose, Gather, Launch, Recompose};
-use crate::runtime::{Bytes, Product, Region, Runtime};
+use crate::region::Region;
+use crate::runtime::{Bytes, Product, Runtime};
 use std::ops::Range;
 
 /// The side of a product that an operand is on.

@@ -2,7 +2,7 @@
 //!
 //! The structures are those of `kernels/*.cu`. A runtime turns regions into pointers.
 
-use crate::runtime::Region;
+use crate::region::Region;
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;

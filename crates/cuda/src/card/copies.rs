@@ -1,7 +1,8 @@
 //! Copies between a party's slices and the card, in pieces, through the runtime's staging buffers.
 
 use crate::error::Result;
-use crate::runtime::{Region, Runtime, Staging};
+use crate::region::Region;
+use crate::runtime::{Runtime, Staging};
 use kernels::dispatch::backend;
 use kernels::parallel::map_blocks;
 use std::ops::Range;

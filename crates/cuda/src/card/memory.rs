@@ -5,7 +5,8 @@
 use crate::digits::{Panel, Side};
 use crate::error::{Error, Result};
 use crate::launch::Gather;
-use crate::runtime::{Region, Runtime};
+use crate::region::Region;
+use crate::runtime::Runtime;
 use kernels::device::Name;
 use std::collections::HashMap;
 

@@ -14,7 +14,8 @@ mod plan;
 
 use crate::digits::{Digits, Output, Panel, Part, Side, SignedBytes, chunks, padded};
 use crate::error::{Error, Result};
-use crate::runtime::{Event, Queue, Region, Runtime};
+use crate::region::Region;
+use crate::runtime::{Event, Queue, Runtime};
 use copies::Copies;
 use kernels::bilinear::Bilinear;
 use kernels::device::{self, Counters, Cpu, Device, DeviceError, Operand, Term};
@@ -295,13 +296,13 @@ impl<R: Runtime> State<R> {
     /// Copies the words of a band to the card.
     fn upload(&mut self, call: &Call, band: &Band, parity: usize) -> Result<()> {
         let words = self.band_words(call, band, parity)?;
-        for at in 0..2 {
+        for (at, to) in words.into_iter().enumerate() {
             let Some(window) = &band.window[at] else {
                 continue;
             };
             let of_words = window.words.len() * size_of::<u64>();
             for (term, operand) in call.operands[at].iter().enumerate() {
-                let to = words[at].from(term * of_words);
+                let to = to.from(term * of_words);
                 let range = window.words.clone();
                 self.copies
                     .upload(&mut self.runtime, operand.slices(), range, to)?;
@@ -320,7 +321,7 @@ impl<R: Runtime> State<R> {
         });
         if bytes == [0, 0] {
             let none = Region {
-                address: crate::runtime::Address(0),
+                address: crate::region::Address(0),
                 bytes: 0,
             };
             return Ok([none; 2]);

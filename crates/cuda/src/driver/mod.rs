@@ -12,8 +12,9 @@ mod products;
 
 use crate::error::{Error, Result};
 use crate::launch::{Launch, THREADS};
-use crate::opening::{Description, Places};
-use crate::runtime::{Address, Event, Product, Queue, Region, Runtime, Staging, Tuning};
+use crate::places::{Description, Places};
+use crate::region::{Address, Region};
+use crate::runtime::{Event, Product, Queue, Runtime, Staging, Tuning};
 use compiler::Compiler;
 use functions::{Cuda, Handle};
 use library::Library;

@@ -9,7 +9,8 @@ mod order;
 
 use crate::error::Result;
 use crate::launch::{Launch, THREADS};
-use crate::runtime::{Event, Product, Queue, Region, Runtime, Staging, Tuning};
+use crate::region::Region;
+use crate::runtime::{Event, Product, Queue, Runtime, Staging, Tuning};
 use arena::{Arena, fault};
 use bytemuck::cast_slice;
 use kernels::dispatch::backend;

@@ -3,7 +3,8 @@
 use super::maps::agrees;
 use crate::driver::compile_with;
 use crate::error::Error;
-use crate::opening::{Places, open};
+use crate::opening::open;
+use crate::places::Places;
 use kernels::bilinear::Bilinear;
 use kernels::convolution::Convolution;
 use kernels::device::{Device, DeviceError, Term};
