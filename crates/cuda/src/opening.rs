@@ -79,13 +79,18 @@ const REPEATS: usize = 5;
 /// As [`open`].
 pub fn probe(places: &Places) -> Result<Report, DeviceError> {
     let (driver, description) = driver(places).map_err(opening)?;
-    report(&Card::new(driver), description)
+    report(&Card::new(driver), description, &SIZES)
 }
 
-fn report<R: Runtime>(card: &Card<R>, description: Description) -> Result<Report, DeviceError> {
+/// Tries a card out, with products of some sizes.
+pub(crate) fn report<R: Runtime>(
+    card: &Card<R>,
+    description: Description,
+    sizes: &[usize],
+) -> Result<Report, DeviceError> {
     let memory = card.memory()?.unwrap_or_default();
     let is_right = is_right(card)?;
-    let rates = SIZES.into_iter().map(|size| rate(card, size));
+    let rates = sizes.iter().map(|size| rate(card, *size));
     Ok(Report {
         card: description.name,
         capability: description.capability,

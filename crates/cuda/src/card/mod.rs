@@ -81,6 +81,13 @@ impl<R: Runtime> Card<R> {
         &state.runtime
     }
 
+    /// Frees memory that a test took.
+    #[cfg(test)]
+    pub fn give_back(&mut self, region: Region) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        memory::release(&mut state.runtime, region).expect("the memory is freed");
+    }
+
     fn state(&self) -> MutexGuard<'_, State<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,16 +15,23 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder that is removed in the end.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tacit-cuda-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).expect("a new folder");
         Self(path)
+    }
+}
+
+impl Folder {
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -44,7 +51,7 @@ fn library() -> &'static [u8] {
         let compiler = cc::Build::new()
             .target(target)
             .host(target)
-            .opt_level(2)
+            .opt_level(3)
             .cargo_metadata(false)
             .out_dir(&folder.0)
             .get_compiler();
@@ -70,7 +77,7 @@ fn library() -> &'static [u8] {
 }
 
 /// Places a driver, NVRTC and cublasLt that follow a script.
-fn places(folder: &Folder, script: &str) -> Places {
+pub fn places(folder: &Folder, script: &str) -> Places {
     let library = library();
     for name in ["libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13"] {
         fs::write(folder.0.join(name), library).expect("a copy of the library");
