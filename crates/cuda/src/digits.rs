@@ -126,6 +126,7 @@ impl SignedBytes {
     pub const WHOLE: Self = Self { count: 8 };
 
     /// The lowest 56 bits of words; the others are arbitrary.
+    #[cfg(test)]
     pub const NARROW: Self = Self { count: 7 };
 }
 
