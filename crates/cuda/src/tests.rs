@@ -8,3 +8,4 @@ mod driver;
 mod maps;
 mod order;
 mod stays;
+mod thirds;

@@ -6,6 +6,7 @@ use crate::digits::{Digits, SignedBytes, chunks};
 use crate::simulated::{Settings, Simulated};
 use kernels::bilinear::Bilinear;
 use kernels::device::Cpu;
+use kernels::third::{RUN, Summand};
 
 /// A word whose digits are all −128, and the sum of many of their products as large as can be.
 const LOWEST: u64 = 0x7f7f_7f7f_7f7f_7f80;
@@ -88,11 +89,15 @@ fn long_sums_of_the_largest_products_do_not_overflow() {
 
 #[test]
 fn a_larger_block_could_overflow() {
-    for digits in [SignedBytes::WHOLE, SignedBytes::NARROW] {
+    let digits = [
+        (SignedBytes::WHOLE, 16),
+        (SignedBytes::narrow(Summand::First), RUN),
+    ];
+    for (digits, step) in digits {
         let products = |block: usize| (digits.row_bytes(block) as u64) << 14;
         let most = digits.most_block();
-        assert!(products(most) < 1 << 31);
-        assert!(products(most + 16) >= 1 << 31);
+        assert!(most % step == 0 && products(most) < 1 << 31);
+        assert!(products(most + step) >= 1 << 31);
     }
 }
 
