@@ -461,7 +461,7 @@ mod thirds {
 
     #[test]
     fn whoever_has_them() {
-        let has = kernels::matrix::thirds();
+        let has = testkit::device().thirds();
         let [all, narrow, none] = [3, 2, 0].map(Thirds::of_word);
         for says in [
             [has; 3],
