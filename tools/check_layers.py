@@ -49,6 +49,14 @@ INSIDE = {
         ["bilinear", "binary_field", "galois", "projection", "residue_field"],
         ["device"],
     ],
+    "cuda": [
+        ["error", "places", "region"],
+        ["launch"],
+        ["runtime"],
+        ["digits", "driver", "simulated"],
+        ["card"],
+        ["opening"],
+    ],
     "lattice": [
         ["error", "prices", "wiped"],
         ["residues", "tiling"],

@@ -5,7 +5,9 @@
 
 use crate::error::Result;
 use crate::launch::{Decompose, Gather, Launch, Recompose};
-use crate::runtime::{Bytes, Product, Region, Runtime};
+use crate::region::Region;
+use crate::runtime::{Bytes, Product, Runtime};
+use kernels::third::{ABOVE, RUN, Summand};
 use std::ops::Range;
 
 /// The side of a product that an operand is on.
@@ -83,8 +85,8 @@ pub trait Digits: Copy + Send {
     /// Returns the bytes of a panel's row.
     fn row_bytes(&self, block: usize) -> usize;
 
-    /// Returns the bytes of the sums of a product.
-    fn sums_bytes(&self, items: usize, rows: usize, columns: usize) -> usize;
+    /// Returns the bytes of the sums of a product of panels with some block.
+    fn sums_bytes(&self, items: usize, rows: usize, columns: usize, block: usize) -> usize;
 
     /// Writes a part of an operand into a panel.
     fn decompose<R: Runtime>(&self, runtime: &mut R, part: &Part, panel: &Panel) -> Result<()>;
@@ -112,33 +114,89 @@ pub trait Digits: Copy + Send {
 /// that is k < 2^14. Up to k < 2^15 only diagonals from 4 on could overflow, and of those only the
 /// lowest 32 bits count. But that would need products that wrap around, and NVIDIA's libraries may
 /// saturate. Longer sums are cut into several products, whose words are added up mod 2^64.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// **Narrow thirds** ([`kernels::third`]) are known from 56 bits of a product. Halves are rounded for
+/// each run of the depth, up or down if its sum is odd. Whether it is shows in the lowest digits
+/// alone. So the first diagonal is computed run by run, in as many products of digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SignedBytes {
     count: usize,
+    third: Option<Summand>,
 }
 
 /// The most products of two digits that 32 bits can sum up: 2^17 of (−128)² are one too many.
 const MOST_PRODUCTS: usize = (1 << 17) - 1;
 
 impl SignedBytes {
-    /// All bits of words.
-    pub const WHOLE: Self = Self { count: 8 };
+    /// All bits of products.
+    pub const WHOLE: Self = Self {
+        count: 8,
+        third: None,
+    };
 
-    /// The lowest 56 bits of words; the others are arbitrary.
-    pub const NARROW: Self = Self { count: 7 };
+    /// Narrow thirds.
+    pub fn narrow(summand: Summand) -> Self {
+        Self {
+            count: 7,
+            third: Some(summand),
+        }
+    }
+
+    /// Returns the number of runs that the first diagonal is computed in.
+    fn runs(&self, block: usize) -> usize {
+        match self.third {
+            Some(Summand::First | Summand::Second) => block.div_ceil(RUN),
+            Some(Summand::Last) | None => 1,
+        }
+    }
+
+    /// Computes the first diagonal of one item, run by run. The last run may be shorter.
+    fn runs_of_item<R: Runtime>(
+        &self,
+        runtime: &mut R,
+        product: &Product,
+        item: usize,
+    ) -> Result<()> {
+        let block = product.depth;
+        let matrix = product.rows * product.columns * size_of::<i32>();
+        let (whole, rest) = (block / RUN, block % RUN);
+        for (items, first, depth) in [(whole, 0, RUN), (usize::from(rest > 0), whole, rest)] {
+            if items == 0 {
+                continue;
+            }
+            let operand = |bytes: Bytes| Bytes {
+                region: bytes.region.from(item * bytes.item + first * RUN),
+                item: RUN,
+                ..bytes
+            };
+            runtime.multiply(&Product {
+                items,
+                depth,
+                left: operand(product.left),
+                right: operand(product.right),
+                sums: product
+                    .sums
+                    .from((item * self.runs(block) + first) * matrix),
+                ..*product
+            })?;
+        }
+        Ok(())
+    }
 }
 
 impl Digits for SignedBytes {
     fn most_block(&self) -> usize {
-        MOST_PRODUCTS / self.count / 16 * 16
+        let step = if self.third.is_some() { RUN } else { 16 };
+        MOST_PRODUCTS / self.count / step * step
     }
 
     fn row_bytes(&self, block: usize) -> usize {
         self.count * block
     }
 
-    fn sums_bytes(&self, items: usize, rows: usize, columns: usize) -> usize {
-        self.count * items * rows * padded(columns) * size_of::<i32>()
+    fn sums_bytes(&self, items: usize, rows: usize, columns: usize, block: usize) -> usize {
+        let matrices = (self.runs(block) + self.count - 1) * items;
+        matrices * rows * padded(columns) * size_of::<i32>()
     }
 
     fn decompose<R: Runtime>(&self, runtime: &mut R, part: &Part, panel: &Panel) -> Result<()> {
@@ -176,16 +234,30 @@ impl Digits for SignedBytes {
             row: panel.row_bytes,
             item: panel.rows * panel.row_bytes,
         };
+        let runs = self.runs(block);
+        let matrix = rows * padded_columns * size_of::<i32>();
         for diagonal in 0..self.count {
-            runtime.multiply(&Product {
+            let before = if diagonal == 0 {
+                0
+            } else {
+                runs + diagonal - 1
+            };
+            let product = Product {
                 items,
                 rows,
                 columns: padded_columns,
                 depth: (diagonal + 1) * block,
                 left: bytes(left, 0),
                 right: bytes(right, self.count - 1 - diagonal),
-                sums: sums.from(self.sums_bytes(items, rows, columns) / self.count * diagonal),
-            })?;
+                sums: sums.from(before * items * matrix),
+            };
+            if diagonal == 0 && runs > 1 {
+                for item in 0..items {
+                    self.runs_of_item(runtime, &product, item)?;
+                }
+            } else {
+                runtime.multiply(&product)?;
+            }
         }
         runtime.launch(&Launch::Recompose(Recompose {
             sums,
@@ -194,9 +266,12 @@ impl Digits for SignedBytes {
             rows,
             columns,
             diagonals: self.count,
+            runs,
             sums_row: padded_columns,
             columns_inner: output.columns_inner,
             strides: output.strides,
+            summand: self.third,
+            shift: if self.third.is_some() { ABOVE } else { 0 },
             is_added: output.is_added,
         }))
     }
@@ -207,7 +282,7 @@ pub fn padded(size: usize) -> usize {
     size.next_multiple_of(16)
 }
 
-/// A range of the depth that panels of all terms fit into.
+/// Cuts the depth into ranges that panels of all terms fit into.
 pub fn chunks(digits: &impl Digits, terms: usize, depth: usize) -> Vec<Range<usize>> {
     let most = digits.most_block() / terms / 16 * 16;
     assert!(most > 0, "{terms} terms of a product");

@@ -2,7 +2,8 @@
 //!
 //! The structures are those of `kernels/*.cu`. A runtime turns regions into pointers.
 
-use crate::runtime::Region;
+use crate::region::Region;
+use kernels::third::Summand;
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
@@ -111,12 +112,18 @@ pub struct Recompose {
     pub columns: usize,
     /// The number of diagonals.
     pub diagonals: usize,
+    /// The sums that the first diagonal comes in.
+    pub runs: usize,
     /// Numbers from one row of the sums to the next. Matrices and diagonals follow without gaps.
     pub sums_row: usize,
     /// How many columns have the same outer index.
     pub columns_inner: usize,
     /// Words of the result between items, rows, and outer indices of columns.
     pub strides: [usize; 3],
+    /// What the words are of the product: all of it, or a summand of a third.
+    pub summand: Option<Summand>,
+    /// By how many bits they are shifted up.
+    pub shift: u32,
     /// Whether words are added to those in place.
     pub is_added: bool,
 }
@@ -150,7 +157,7 @@ impl Launch {
     pub const NAMES: [&'static str; 2] = ["decompose", "recompose"];
 
     /// The words of each kernel's structure.
-    pub const WORDS: [usize; 2] = [28, 14];
+    pub const WORDS: [usize; 2] = [28, 15];
 
     /// Returns the place of the kernel in [`Launch::NAMES`].
     pub fn index(&self) -> usize {
@@ -215,11 +222,17 @@ impl Launch {
             }
             Self::Recompose(p) => {
                 p.check();
-                let item = p.rows * p.sums_row;
+                let summand = match p.summand {
+                    None => 0,
+                    Some(Summand::First) => 1,
+                    Some(Summand::Second) => 2,
+                    Some(Summand::Last) => 3,
+                };
                 let mut words = vec![from, to];
-                words.extend(of(&[p.items, p.rows, p.columns, p.diagonals]));
-                words.extend(of(&[p.sums_row, item, p.items * item, p.columns_inner]));
+                words.extend(of(&[p.items, p.rows, p.columns, p.diagonals, p.runs]));
+                words.extend(of(&[p.sums_row, p.columns_inner]));
                 words.extend(of(&p.strides));
+                words.extend([summand, u64::from(p.shift)]);
                 words.push(u64::from(p.is_added));
                 words
             }
@@ -269,7 +282,9 @@ impl Recompose {
         );
         assert!((1..=8).contains(&self.diagonals), "diagonals of a product");
         assert!(self.columns <= self.sums_row, "columns of a row");
-        let read = self.diagonals * self.items * self.rows * self.sums_row * size_of::<i32>();
+        assert!(self.runs > 0 && self.shift < 64, "runs and bits");
+        let matrices = (self.diagonals - 1 + self.runs) * self.items;
+        let read = matrices * self.rows * self.sums_row * size_of::<i32>();
         assert!(read <= self.sums.bytes, "sums of {read} bytes");
         let [item, row, outer] = self.strides;
         let last = (self.items - 1) * item

@@ -23,12 +23,15 @@ mod driver;
 mod error;
 mod launch;
 mod opening;
+mod places;
+mod region;
 mod runtime;
 mod simulated;
 
 pub use error::Error;
 pub use kernels::device::{Device, DeviceError};
-pub use opening::{Places, Rate, Report, open, probe};
+pub use opening::{Rate, Report, open, probe};
+pub use places::Places;
 
 use simulated::{Settings, Simulated};
 

@@ -4,53 +4,13 @@ use crate::card::Card;
 #[cfg(target_os = "linux")]
 use crate::driver::Driver;
 use crate::error::{Error, Result};
+use crate::places::{Description, Places};
 use crate::runtime::Runtime;
 #[cfg(not(target_os = "linux"))]
 use crate::simulated::Simulated;
 use kernels::bilinear::Bilinear;
 use kernels::device::{Cpu, Device, DeviceError, Name, Operand, Term};
-use std::path::PathBuf;
 use std::time::Instant;
-
-/// Where a card and its libraries are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Places {
-    /// The driver's library.
-    pub driver: PathBuf,
-    /// Folders with NVRTC and cublasLt, such as those of PyTorch's wheels. The first one that has a
-    /// library is used.
-    pub libraries: Vec<PathBuf>,
-    /// The folder for compiled kernels. It is created if it is not there.
-    pub cache: PathBuf,
-    /// The number of the card, from 0.
-    pub card: u32,
-}
-
-impl Places {
-    /// Returns the places of the first card, with the driver where the system looks for it.
-    #[must_use]
-    pub fn new(libraries: Vec<PathBuf>, cache: PathBuf) -> Self {
-        Self {
-            driver: "libcuda.so.1".into(),
-            libraries,
-            cache,
-            card: 0,
-        }
-    }
-}
-
-/// What a card is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Description {
-    /// Its name.
-    pub name: String,
-    /// Its compute capability.
-    pub capability: [u32; 2],
-    /// CUDA's version, as the driver reports it: 1000·major + 10·minor.
-    pub driver: u32,
-    /// NVRTC's version.
-    pub compiler: [u32; 2],
-}
 
 #[cfg(target_os = "linux")]
 fn driver(places: &Places) -> Result<(Driver, Description)> {
@@ -119,13 +79,18 @@ const REPEATS: usize = 5;
 /// As [`open`].
 pub fn probe(places: &Places) -> Result<Report, DeviceError> {
     let (driver, description) = driver(places).map_err(opening)?;
-    report(&Card::new(driver), description)
+    report(&Card::new(driver), description, &SIZES)
 }
 
-fn report<R: Runtime>(card: &Card<R>, description: Description) -> Result<Report, DeviceError> {
+/// Tries a card out, with products of some sizes.
+pub(crate) fn report<R: Runtime>(
+    card: &Card<R>,
+    description: Description,
+    sizes: &[usize],
+) -> Result<Report, DeviceError> {
     let memory = card.memory()?.unwrap_or_default();
     let is_right = is_right(card)?;
-    let rates = SIZES.into_iter().map(|size| rate(card, size));
+    let rates = sizes.iter().map(|size| rate(card, *size));
     Ok(Report {
         card: description.name,
         capability: description.capability,

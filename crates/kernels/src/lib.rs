@@ -23,8 +23,8 @@
 //! - [`parallel`]: processing of slices block by block on the current thread pool.
 //!
 //! No code in this crate depends on a protocol. No kernel branches on the words that it is given,
-//! or indexes by them: time depends only on lengths. This is the only crate with `unsafe` code. It
-//! uses it for intrinsics, for assembly for tiles of bytes and the system call that requests them,
+//! or indexes by them: time depends only on lengths. This crate uses
+//! `unsafe` code for intrinsics, for assembly for tiles of bytes and the system call that requests them,
 //! for writes by several threads to disjoint parts of one slice, for indexes that are drawn below a
 //! bound, and for allocators, one of them for tests. Every kernel has a portable version, and tests
 //! compare the two bit for bit.

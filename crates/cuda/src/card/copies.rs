@@ -1,13 +1,10 @@
 //! Copies between a party's slices and the card, in pieces, through the runtime's staging buffers.
 
+use super::words::Words;
 use crate::error::Result;
-use crate::runtime::{Region, Runtime, Staging};
-use kernels::dispatch::backend;
-use kernels::parallel::map_blocks;
+use crate::region::Region;
+use crate::runtime::{Runtime, Staging};
 use std::ops::Range;
-
-/// Words that are worth handing to another thread.
-const PIECE: usize = 1 << 15;
 
 /// Counts bytes, and remembers whose turn it is.
 #[derive(Default)]
@@ -18,11 +15,11 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Copies some words of an operand to the card, or their sums with other words.
+    /// Copies some words to the card.
     pub fn upload<R: Runtime>(
         &mut self,
         runtime: &mut R,
-        (words, plus): (&[u64], Option<&[u64]>),
+        words: &Words,
         range: Range<usize>,
         to: Region,
     ) -> Result<()> {
@@ -32,11 +29,7 @@ impl Copies {
             self.turn = 1 - self.turn;
             let staging = runtime.staging(buffer)?;
             let len = staging.len().min(range.end - at);
-            fill(
-                &mut staging[..len],
-                &words[at..],
-                plus.map(|plus| &plus[at..]),
-            );
+            words.write(at, &mut staging[..len]);
             let to = to.from((at - range.start) * size_of::<u64>());
             runtime.copy_in(buffer, len, to)?;
             at += len;
@@ -76,34 +69,5 @@ impl Copies {
 
     fn count(&mut self, words: usize) {
         self.bytes += (words * size_of::<u64>()) as u64;
-    }
-}
-
-/// Copies words, or the sums of words.
-fn fill(out: &mut [u64], words: &[u64], plus: Option<&[u64]>) {
-    let words = &words[..out.len()];
-    match plus {
-        None => map_blocks(out.len(), PIECE, [out], [words], |_, [out], [words]| {
-            out.copy_from_slice(words);
-        }),
-        Some(plus) => {
-            let plus = &plus[..out.len()];
-            map_blocks(
-                out.len(),
-                PIECE,
-                [out],
-                [words, plus],
-                |_, [out], [a, b]| {
-                    backend().call(
-                        #[inline(always)]
-                        || {
-                            for (i, out) in out.iter_mut().enumerate() {
-                                *out = a[i].wrapping_add(b[i]);
-                            }
-                        },
-                    );
-                },
-            );
-        }
     }
 }

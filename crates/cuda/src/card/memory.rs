@@ -2,10 +2,11 @@
 //!
 //! Both are wiped before they are freed.
 
-use crate::digits::{Panel, Side};
+use crate::digits::{Panel, Side, SignedBytes};
 use crate::error::{Error, Result};
 use crate::launch::Gather;
-use crate::runtime::{Region, Runtime};
+use crate::region::Region;
+use crate::runtime::Runtime;
 use kernels::device::Name;
 use std::collections::HashMap;
 
@@ -45,8 +46,10 @@ impl Role {
 /// What an operand that stays is found by.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Key {
-    /// The names of all terms' operands.
-    pub names: Vec<Name>,
+    /// The names of all terms' operands, each with the number that it is multiplied by.
+    pub names: Vec<(Name, u64)>,
+    /// The digits that they were cut into.
+    pub digits: SignedBytes,
     /// The layout of the matrices.
     pub gather: Gather,
     /// The number of matrices, their rows and columns.
@@ -149,7 +152,7 @@ impl Memory {
 
     /// Forgets what was kept under any part of an operand.
     pub fn forget<R: Runtime>(&mut self, runtime: &mut R, operand: u64) -> Result<()> {
-        let is_of = |key: &Key| key.names.iter().any(|name| name.operand == operand);
+        let is_of = |key: &Key| key.names.iter().any(|(name, _)| name.operand == operand);
         let keys: Vec<Key> = self
             .named
             .keys()

@@ -11,17 +11,21 @@
 mod copies;
 mod memory;
 mod plan;
+mod words;
 
 use crate::digits::{Digits, Output, Panel, Part, Side, SignedBytes, chunks, padded};
 use crate::error::{Error, Result};
-use crate::runtime::{Event, Queue, Region, Runtime};
+use crate::region::Region;
+use crate::runtime::{Event, Queue, Runtime};
 use copies::Copies;
 use kernels::bilinear::Bilinear;
-use kernels::device::{self, Counters, Cpu, Device, DeviceError, Operand, Term};
+use kernels::device::{self, Counters, Cpu, Device, DeviceError, Term};
+use kernels::third::{Third, Thirds};
 use memory::{Key, Memory, Role};
 use plan::{Band, Placement, Plan};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use words::Words;
 
 const SIDES: [Side; 2] = [Side::Left, Side::Right];
 
@@ -52,7 +56,7 @@ enum Digested {
 struct Call<'a, 'b> {
     plan: &'b Plan,
     /// Operands of all terms, by side.
-    operands: [Vec<Operand<'a>>; 2],
+    operands: [Vec<Words<'a>>; 2],
     chunks: Vec<Range<usize>>,
     digits: SignedBytes,
 }
@@ -70,6 +74,21 @@ impl<R: Runtime> Card<R> {
             }),
             cpu: Cpu::default(),
         }
+    }
+
+    /// Wipes and frees the card's memory, and returns the runtime.
+    #[cfg(test)]
+    pub fn close(&mut self) -> &R {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.release().expect("the memory is freed");
+        &state.runtime
+    }
+
+    /// Frees memory that a test took.
+    #[cfg(test)]
+    pub fn give_back(&mut self, region: Region) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        memory::release(&mut state.runtime, region).expect("the memory is freed");
     }
 
     fn state(&self) -> MutexGuard<'_, State<R>> {
@@ -92,9 +111,50 @@ impl<R: Runtime> Device for Card<R> {
             drop(state);
             return self.cpu.bilinear(map, out, terms);
         };
-        state.run(|state| state.bilinear(&plan, out, terms), || operation(map))?;
-        state.products += 1;
-        Ok(())
+        let x = terms.iter().map(|term| Words::of(term.x)).collect();
+        let y = terms.iter().map(|term| Words::of(term.y)).collect();
+        state.product(map, &plan, out, [x, y], SignedBytes::WHOLE)
+    }
+
+    /// Narrow thirds: one product of 28 digits in place of two products of 36.
+    fn thirds(&self) -> Thirds {
+        Thirds {
+            whole: false,
+            narrow: true,
+        }
+    }
+
+    fn third(
+        &self,
+        third: Third,
+        map: &Bilinear,
+        out: &mut [u64],
+        parts: [Term; 2],
+    ) -> Result<(), DeviceError> {
+        check(map, out, &parts);
+        assert!(
+            third.is_narrow() && map.has_thirds(),
+            "a narrow third of a blocked product"
+        );
+        let mut state = self.state();
+        let plan = Plan::of(map);
+        let is_small = |plan: &Plan| plan.products() < state.runtime.tuning().crossover;
+        // The processor may not evaluate thirds.
+        let is_left = plan.as_ref().is_none_or(is_small) && self.cpu.thirds().narrow;
+        let Some(plan) = plan.filter(|_| !is_left) else {
+            drop(state);
+            if is_left {
+                return self.cpu.third(third, map, out, parts);
+            }
+            // No products at all.
+            out.fill(0);
+            return Ok(());
+        };
+        let summand = third.summand();
+        let [one, other] = parts;
+        let x = vec![Words::of_third(summand, [one.x, other.x])];
+        let y = vec![Words::of_third(summand, [one.y, other.y])];
+        state.product(map, &plan, out, [x, y], SignedBytes::narrow(summand))
     }
 
     fn forget(&self, operand: u64) {
@@ -148,24 +208,50 @@ impl<R: Runtime> State<R> {
         self.memory.release_buffers(&mut self.runtime)
     }
 
-    fn bilinear(&mut self, plan: &Plan, out: &mut [u64], terms: &[Term]) -> Result<()> {
-        let digits = SignedBytes::WHOLE;
-        let most = self.runtime.tuning().band;
-        if plan.has_large_items(&digits, terms.len(), most) {
-            return self.item_by_item(plan, out, terms);
+    /// Wipes and frees all memory.
+    fn release(&mut self) -> Result<()> {
+        self.runtime.synchronise()?;
+        self.memory.release(&mut self.runtime)
+    }
+
+    /// Computes a product of a map's operands, and counts it.
+    fn product(
+        &mut self,
+        map: &Bilinear,
+        plan: &Plan,
+        out: &mut [u64],
+        [x, y]: [Vec<Words>; 2],
+        digits: SignedBytes,
+    ) -> Result<(), DeviceError> {
+        let sides = if plan.is_swapped { [y, x] } else { [x, y] };
+        self.run(
+            |state| state.in_bands(plan, out, sides, digits),
+            || operation(map),
+        )?;
+        self.products += 1;
+        Ok(())
+    }
+
+    /// Computes a product of left and right operands.
+    fn in_bands(
+        &mut self,
+        plan: &Plan,
+        out: &mut [u64],
+        operands: [Vec<Words>; 2],
+        digits: SignedBytes,
+    ) -> Result<()> {
+        let (most, terms) = (self.runtime.tuning().band, operands[0].len());
+        if plan.has_large_items(&digits, terms, most) {
+            return self.item_by_item(plan, out, &operands, digits);
         }
-        let [x, y] = [
-            terms.iter().map(|term| term.x).collect(),
-            terms.iter().map(|term| term.y).collect(),
-        ];
         let call = Call {
             plan,
-            operands: if plan.is_swapped { [y, x] } else { [x, y] },
-            chunks: chunks(&digits, terms.len(), plan.depth),
+            operands,
+            chunks: chunks(&digits, terms, plan.depth),
             digits,
         };
         let stays = [0, 1].map(|side: usize| plan.may_stay()[side] && names(&call, side).is_some());
-        let bands = plan.bands(&digits, terms.len(), stays, most);
+        let bands = plan.bands(&digits, terms, stays, most);
         let sides = self.whole_operands(&call, &bands)?;
         for (at, band) in bands.iter().enumerate() {
             self.upload(&call, band, at % 2)?;
@@ -179,18 +265,22 @@ impl<R: Runtime> State<R> {
     }
 
     /// Computes products of matrices that are too large for a band one after another.
-    fn item_by_item(&mut self, plan: &Plan, out: &mut [u64], terms: &[Term]) -> Result<()> {
+    fn item_by_item(
+        &mut self,
+        plan: &Plan,
+        out: &mut [u64],
+        operands: &[Vec<Words>; 2],
+        digits: SignedBytes,
+    ) -> Result<()> {
         let (one, [rows, columns]) = (plan.item(), plan.rows);
         for (item, out) in out.chunks_exact_mut(rows * columns).enumerate() {
-            let words = |rows: usize| item * rows * plan.depth..(item + 1) * rows * plan.depth;
-            let terms: Vec<Term> = terms
-                .iter()
-                .map(|term| Term {
-                    x: slice(term.x, words(rows)),
-                    y: slice(term.y, words(columns)),
-                })
-                .collect();
-            self.bilinear(&one, out, &terms)?;
+            let of_item = [0, 1].map(|side: usize| {
+                let len = plan.rows[side] * plan.depth;
+                let words = item * len..(item + 1) * len;
+                let all = operands[side].iter();
+                all.map(|operand| operand.slice(words.clone())).collect()
+            });
+            self.in_bands(&one, out, of_item, digits)?;
         }
         Ok(())
     }
@@ -201,8 +291,7 @@ impl<R: Runtime> State<R> {
         for (at, side) in SIDES.into_iter().enumerate() {
             let is_banded = bands[0].window[at].is_some();
             sides.push(if is_banded {
-                let block = call.chunks.iter().map(|chunk| call.block(chunk)).max();
-                let row_bytes = call.digits.row_bytes(block.expect("a chunk"));
+                let row_bytes = call.digits.row_bytes(call.most_block());
                 let rows = |band: &Band| band.items.len() * side.padded(band.rows[at].len());
                 let most = bands.iter().map(rows).max().expect("a band");
                 let role = Role::Band(side);
@@ -225,6 +314,7 @@ impl<R: Runtime> State<R> {
         let rows = side.padded(plan.rows[at]);
         let key = names(call, at).map(|names| Key {
             names,
+            digits: call.digits,
             gather: plan.gather[at],
             sizes: [plan.items, plan.rows[at], plan.depth],
             side,
@@ -250,8 +340,7 @@ impl<R: Runtime> State<R> {
         for (term, operand) in operands.iter().enumerate() {
             let to = words.from(term * of_words);
             let all = 0..operand.len();
-            self.copies
-                .upload(&mut self.runtime, operand.slices(), all, to)?;
+            self.copies.upload(&mut self.runtime, operand, all, to)?;
         }
         self.runtime.record(Event::WholeCopied, Queue::In)?;
         self.runtime.wait(Queue::Compute, Event::WholeCopied)?;
@@ -281,16 +370,15 @@ impl<R: Runtime> State<R> {
     /// Copies the words of a band to the card.
     fn upload(&mut self, call: &Call, band: &Band, parity: usize) -> Result<()> {
         let words = self.band_words(call, band, parity)?;
-        for at in 0..2 {
+        for (at, to) in words.into_iter().enumerate() {
             let Some(window) = &band.window[at] else {
                 continue;
             };
             let of_words = window.words.len() * size_of::<u64>();
             for (term, operand) in call.operands[at].iter().enumerate() {
-                let to = words[at].from(term * of_words);
+                let to = to.from(term * of_words);
                 let range = window.words.clone();
-                self.copies
-                    .upload(&mut self.runtime, operand.slices(), range, to)?;
+                self.copies.upload(&mut self.runtime, operand, range, to)?;
             }
         }
         self.runtime.record(Event::Copied(parity), Queue::In)
@@ -306,7 +394,7 @@ impl<R: Runtime> State<R> {
         });
         if bytes == [0, 0] {
             let none = Region {
-                address: crate::runtime::Address(0),
+                address: crate::region::Address(0),
                 bytes: 0,
             };
             return Ok([none; 2]);
@@ -329,7 +417,8 @@ impl<R: Runtime> State<R> {
         let words = self.band_words(call, band, parity)?;
         let size = [0, 1].map(|at: usize| band.rows[at].len());
         let items = band.items.len();
-        let sums = call.digits.sums_bytes(items, size[0], size[1]);
+        let block = call.most_block();
+        let sums = call.digits.sums_bytes(items, size[0], size[1], block);
         let sums = self.memory.buffer(&mut self.runtime, Role::Sums, sums)?;
         let out = band.placement.len * size_of::<u64>();
         let region = self
@@ -390,6 +479,12 @@ impl Call<'_, '_> {
     /// Returns the depth that all terms' words of a chunk take in a panel.
     fn block(&self, chunk: &Range<usize>) -> usize {
         self.operands[0].len() * padded(chunk.len())
+    }
+
+    /// Returns the largest of the chunks' depths.
+    fn most_block(&self) -> usize {
+        let blocks = self.chunks.iter().map(|chunk| self.block(chunk));
+        blocks.max().expect("a product has a depth")
     }
 
     fn panel(
@@ -453,30 +548,19 @@ impl Side {
 impl<R: Runtime> Drop for Card<R> {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let State {
-            runtime, memory, ..
-        } = state;
-        // A card that failed, or that belongs to another process, frees its memory itself.
-        if state.failed.is_none() && runtime.check().is_ok() {
-            let _ = runtime.synchronise().and_then(|()| memory.release(runtime));
+        // A card that failed, or that belongs to another process, has nothing to give back.
+        if state.failed.is_none() && state.runtime.check().is_ok() {
+            let _ = state.release();
         }
     }
 }
 
 /// Returns the names of all terms' operands on a side, if all have one.
-fn names(call: &Call, side: usize) -> Option<Vec<device::Name>> {
-    call.operands[side]
-        .iter()
-        .map(|operand| operand.name())
-        .collect()
-}
-
-/// Returns some words of an operand, without its name.
-fn slice(operand: Operand<'_>, words: Range<usize>) -> Operand<'_> {
-    match operand.slices() {
-        (all, None) => Operand::of(&all[words]),
-        (all, Some(plus)) => Operand::sum(&all[words.clone()], &plus[words]),
-    }
+fn names(call: &Call, side: usize) -> Option<Vec<(device::Name, u64)>> {
+    let names = call.operands[side].iter().map(Words::names);
+    names
+        .collect::<Option<Vec<_>>>()
+        .map(|names| names.concat())
 }
 
 /// Describes a map, for errors.

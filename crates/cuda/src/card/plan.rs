@@ -171,12 +171,24 @@ impl Plan {
         let operands: usize = sides
             .map(|(rows, stays)| if stays { 0 } else { rows })
             .sum();
-        operands * self.bytes_of_row(digits, terms) + bytes_of_result(digits, [1, rows, columns])
+        operands * self.bytes_of_row(digits, terms)
+            + self.bytes_of_result(digits, terms, [1, rows, columns])
     }
 
     /// Returns the bytes that a row of an operand takes, as words and as digits, in all terms.
     fn bytes_of_row(&self, digits: &impl Digits, terms: usize) -> usize {
         terms * (digits.row_bytes(padded(self.depth)) + self.depth * size_of::<u64>())
+    }
+
+    /// Returns the bytes that a result takes, as sums and as words.
+    fn bytes_of_result(
+        &self,
+        digits: &impl Digits,
+        terms: usize,
+        [items, rows, columns]: [usize; 3],
+    ) -> usize {
+        let block = digits.most_block().min(terms * padded(self.depth));
+        digits.sums_bytes(items, rows, columns, block) + items * rows * columns * size_of::<u64>()
     }
 
     /// Cuts the result into bands, each of which takes at most `most` bytes on the card, if it can
@@ -192,8 +204,8 @@ impl Plan {
         let [rows, columns] = self.rows;
         match self.axis {
             Axis::Rows => {
-                let each =
-                    if stays[0] { 0 } else { row } + bytes_of_result(digits, [1, 1, columns]);
+                let each = if stays[0] { 0 } else { row }
+                    + self.bytes_of_result(digits, terms, [1, 1, columns]);
                 ranges(rows, most / each)
                     .map(|part| self.of_rows(part, stays))
                     .collect()
@@ -205,10 +217,11 @@ impl Plan {
                     .collect()
             }
             Axis::Images(shape) => {
-                let pixel = self.items * row + bytes_of_result(digits, [self.items, rows, 16]) / 16;
+                let pixel = self.items * row
+                    + self.bytes_of_result(digits, terms, [self.items, rows, 16]) / 16;
                 let pixels = columns / shape.batch;
                 if pixel * pixels > most {
-                    let parts: Vec<_> = ranges(pixels, most / pixel / 16 * 16).collect();
+                    let parts: Vec<_> = ranges(pixels, (most / pixel / 16 * 16).max(16)).collect();
                     let images = 0..shape.batch;
                     let all = images.flat_map(|image| parts.iter().map(move |part| (image, part)));
                     return all
@@ -304,11 +317,6 @@ impl Placement {
             at += len;
         }
     }
-}
-
-/// Returns the bytes that a result takes, as diagonals and as words.
-fn bytes_of_result(digits: &impl Digits, [items, rows, columns]: [usize; 3]) -> usize {
-    digits.sums_bytes(items, rows, columns) + items * rows * columns * size_of::<u64>()
 }
 
 /// Cuts 0..n into ranges of nearly equal lengths, at most `most`, but at least 1.

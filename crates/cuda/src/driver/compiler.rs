@@ -38,7 +38,13 @@ impl Compiler {
     pub fn cubin(&self, capability: [u32; 2], folder: &Path) -> Result<Vec<u8>> {
         let cache = |cause: io::Error| Error::Cache {
             folder: folder.into(),
-            cause: cause.to_string(),
+            // Without the system's number.
+            cause: cause
+                .to_string()
+                .split(" (os error")
+                .next()
+                .unwrap_or_default()
+                .into(),
         };
         open_folder(folder).map_err(cache)?;
         let file = folder.join(format!("{}.cubin", self.key(capability)));

@@ -12,8 +12,9 @@ mod products;
 
 use crate::error::{Error, Result};
 use crate::launch::{Launch, THREADS};
-use crate::opening::{Description, Places};
-use crate::runtime::{Address, Event, Product, Queue, Region, Runtime, Staging, Tuning};
+use crate::places::{Description, Places};
+use crate::region::{Address, Region};
+use crate::runtime::{Event, Product, Queue, Runtime, Staging, Tuning};
 use compiler::Compiler;
 use functions::{Cuda, Handle};
 use library::Library;
@@ -50,7 +51,16 @@ pub struct Driver {
     /// The last copy from or to each staging buffer.
     copied: [Handle; Staging::COUNT],
     workspace: Region,
+    /// Sizes for its owner.
+    pub tuning: Tuning,
 }
+
+/// Estimates, until they are measured on a card: a product of 2^24 words takes the processor some
+/// milliseconds, and copies as many.
+const TUNING: Tuning = Tuning {
+    band: 256 << 20,
+    crossover: 1 << 24,
+};
 
 // SAFETY: the handles belong to the context, which any thread may use after `check` has made it
 // current there. One thread at a time has `&mut self`.
@@ -112,6 +122,7 @@ impl Driver {
                 address: Address(0),
                 bytes: 0,
             },
+            tuning: TUNING,
         };
         // What was made before a failure is given back by `drop`.
         driver.load_kernels(&cubin)?;
@@ -179,12 +190,7 @@ impl Runtime for Driver {
     const KIND: &'static str = "cuda";
 
     fn tuning(&self) -> Tuning {
-        // Estimates, until they are measured on a card: a product of 2^24 words takes the processor
-        // some milliseconds, and copies as many.
-        Tuning {
-            band: 256 << 20,
-            crossover: 1 << 24,
-        }
+        self.tuning
     }
 
     fn check(&self) -> Result<()> {

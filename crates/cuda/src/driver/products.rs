@@ -3,7 +3,8 @@
 use super::functions::{Algorithm, CublasLt, Handle};
 use super::library::Library;
 use crate::error::{Error, Result};
-use crate::runtime::{Bytes, Product, Region};
+use crate::region::Region;
+use crate::runtime::{Bytes, Product};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;

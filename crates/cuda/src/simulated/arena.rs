@@ -1,7 +1,7 @@
 //! The simulated card's memory: blocks at addresses that are no pointers of this process.
 
 use crate::error::{Error, Result};
-use crate::runtime::{Address, Region};
+use crate::region::{Address, Region};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

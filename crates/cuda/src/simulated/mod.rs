@@ -9,7 +9,8 @@ mod order;
 
 use crate::error::Result;
 use crate::launch::{Launch, THREADS};
-use crate::runtime::{Event, Product, Queue, Region, Runtime, Staging, Tuning};
+use crate::region::Region;
+use crate::runtime::{Event, Product, Queue, Runtime, Staging, Tuning};
 use arena::{Arena, fault};
 use bytemuck::cast_slice;
 use kernels::dispatch::backend;
@@ -57,15 +58,17 @@ impl Default for Settings {
 /// A simulated card.
 pub struct Simulated {
     settings: Settings,
-    arena: Arena,
-    order: Order<Work>,
+    /// Its memory.
+    pub arena: Arena,
+    /// What is queued.
+    pub order: Order<Work>,
     staging: [Box<[u64]>; Staging::COUNT],
     /// After which work of a queue each staging buffer is free.
     last: [(usize, u64); Staging::COUNT],
 }
 
 /// Work that was queued.
-enum Work {
+pub enum Work {
     In(usize, usize, Region),
     Out(Region, usize, usize),
     Clear(Region),

@@ -23,6 +23,8 @@ pub struct Order<W> {
     done: [u64; 3],
     events: [Option<Point>; Event::COUNT],
     random: u64,
+    /// The queue that goes first, for as long as it can, and until another one is drawn.
+    first: usize,
     /// The number of waits that were queued.
     pub waits: usize,
     /// A wait that is left out, for tests that notice it.
@@ -38,6 +40,7 @@ impl<W> Order<W> {
             done: [0; 3],
             events: [None; Event::COUNT],
             random: seed,
+            first: (seed % 3) as usize,
             waits: 0,
             left_out: None,
         }
@@ -71,12 +74,15 @@ impl<W> Order<W> {
         }
     }
 
-    /// Returns the next piece of work on the way to a point; `None` if it is reached. Work is done
-    /// as late as possible: nothing that comes after the point, and of the rest in the order of
-    /// random priorities.
+    /// Returns the next piece of work on the way to a point; `None` if it is reached. Nothing is done
+    /// before a point is waited for. Until it is reached, one queue runs ahead and the others lag, in
+    /// turns of random lengths.
     pub fn next_until(&mut self, (queue, count): (usize, u64)) -> Option<W> {
         while self.done[queue] < count {
-            let first = self.random() as usize;
+            if self.random() % 16 == 0 {
+                self.first = (self.random() % 3) as usize;
+            }
+            let first = self.first;
             let ready = (0..3)
                 .map(|at| (first + at) % 3)
                 .find(|queue| self.is_ready(*queue));

@@ -3,7 +3,8 @@
 use super::maps::agrees;
 use crate::driver::compile_with;
 use crate::error::Error;
-use crate::opening::{Places, open};
+use crate::opening::open;
+use crate::places::Places;
 use kernels::bilinear::Bilinear;
 use kernels::convolution::Convolution;
 use kernels::device::{Device, DeviceError, Term};
@@ -14,16 +15,23 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder that is removed in the end.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tacit-cuda-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).expect("a new folder");
         Self(path)
+    }
+}
+
+impl Folder {
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -43,7 +51,7 @@ fn library() -> &'static [u8] {
         let compiler = cc::Build::new()
             .target(target)
             .host(target)
-            .opt_level(2)
+            .opt_level(3)
             .cargo_metadata(false)
             .out_dir(&folder.0)
             .get_compiler();
@@ -69,7 +77,7 @@ fn library() -> &'static [u8] {
 }
 
 /// Places a driver, NVRTC and cublasLt that follow a script.
-fn places(folder: &Folder, script: &str) -> Places {
+pub fn places(folder: &Folder, script: &str) -> Places {
     let library = library();
     for name in ["libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13"] {
         fs::write(folder.0.join(name), library).expect("a copy of the library");
@@ -277,28 +285,35 @@ fn every_call_that_fails_while_a_card_is_opened_is_named() {
 
 #[test]
 fn memory_that_does_not_suffice_is_named_and_the_card_stays_usable() {
-    let (_folder, device) = opened("memory 36000000 0");
+    let (_folder, device) = opened("memory 40000000 0");
     let device = device.expect("a card");
-    let (x, y, out) = LARGE.lengths();
+    let map = Bilinear::Matrix {
+        batch: 1,
+        m: 1000,
+        k: 400,
+        n: 333,
+    };
+    let (x, y, out) = map.lengths();
     let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
-    match device.bilinear(&LARGE, &mut out, &[Term::of(&x, &y)]) {
+    match device.bilinear(&map, &mut out, &[Term::of(&x, &y)]) {
         Err(DeviceError::Memory {
             operation,
             needed,
             free,
         }) => {
-            assert_eq!(operation, "the matrix product of 1 × 130×400 by 400×333");
+            assert_eq!(operation, "the matrix product of 1 × 1000×400 by 400×333");
             assert!(needed > free, "{needed} of {free}");
         }
         other => panic!("memory, not {other:?}"),
     }
-    let small = Bilinear::Matrix {
+    // Buffers of the product that failed are free for another one.
+    let smaller = Bilinear::Matrix {
         batch: 1,
-        m: 300,
-        k: 200,
-        n: 300,
+        m: 256,
+        k: 256,
+        n: 256,
     };
-    agrees(&*device, &small, 1, 1);
+    agrees(&*device, &smaller, 1, 1);
     assert_eq!(device.counters().products, 1);
 }
 
