@@ -1,8 +1,8 @@
 //! The messages of every bilinear operation, and of a training step of a small convolutional
 //! network, under fixed keys: the same words on every device and with every kernel.
 //!
-//! `stored.txt` has the BLAKE3 of what each party sends, and of its shares of the results. [`testkit::DEVICE`] and `TACIT_KERNELS`
-//! choose what computes them.
+//! `stored.txt` has the BLAKE3 of what each party sends, and of its shares of the results.
+//! [`testkit::DEVICE`] and `TACIT_KERNELS` choose what computes them.
 
 mod parties;
 mod programs;
