@@ -66,8 +66,8 @@ fn messages_do_not_depend_on_the_device() {
     assert_eq!(simulated.join("\n"), STORED.trim_end());
 }
 
-/// A processor that gets one bit of each map wrong: of the first result of a convolution, and of the
-/// last one of others, so that no two wrong bits meet in a sum.
+/// A processor that gets one bit of each map wrong: of the first result of a convolution, and of
+/// the last one of others, so that no two wrong bits meet in a sum.
 #[derive(Default)]
 struct Wrong(Cpu);
 
