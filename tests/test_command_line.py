@@ -50,6 +50,7 @@ DEMO_KEYS = {
     "correlation_bytes_received_per_party",
     "rounds",
     "layers",
+    "device",
 }
 BENCH_KEYS = {
     "name",
@@ -57,6 +58,7 @@ BENCH_KEYS = {
     "parties",
     "source",
     "transport",
+    "device",
     "threads",
     "warm_up",
     "repetitions",

@@ -26,7 +26,7 @@ def trained(steps: int) -> tuple[list[torch.Tensor], dict[str, Any]]:
         torch.nn.Flatten(),
         torch.nn.Linear(4 * 6 * 6, 5),
     )
-    tacit.share_module(model, owner=0)
+    tacit.share_module(model, owner=0, trainable=True)
     images = tacit.share(torch.linspace(-1, 1, 8 * 36).reshape(8, 1, 6, 6), owner=1)
     targets = tacit.share(torch.linspace(0, 1, 40).reshape(8, 5), owner=2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -43,7 +43,7 @@ def test_each_party_chooses_its_device() -> None:
     alone = tacit.launch(trained, 2)
     for (weights, device), (expected, own), kind in zip(mixed, alone, devices, strict=True):
         assert device["kind"] == kind
-        assert device["products"] == own["products"] > 10
+        assert device["products"] == own["products"] >= 10
         assert (device["bytes_copied"] > 0) == (kind == "simulated")
         assert own["kind"] == "cpu"
         assert own["bytes_copied"] == 0

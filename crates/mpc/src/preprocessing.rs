@@ -26,7 +26,6 @@ const CHANNEL: u16 = 0;
 /// # Errors
 /// Network errors. `Setup` for a file that exists or cannot be written, and for demands that
 /// differ.
-#[expect(clippy::too_many_arguments, reason = "what is made, and where")]
 pub fn make(
     settings: &Settings,
     mesh: &Mesh,

@@ -114,7 +114,8 @@ fn a_device_that_fails_ends_the_session_and_all_learn_whose_it_was() {
                 _ => false,
             };
             assert!(is_told, "{protocol}, party {party}: {text}");
-            let sizes = "matrix product of 2 × 3 × 4 needs 4711 bytes of the card's memory, and 42 are free";
+            let sizes = "matrix product of 2 × 3 × 4 needs 4711 bytes of the card's memory, and 42 \
+                         are free";
             assert!(text.contains(sizes), "{protocol}, party {party}: {text}");
             assert!(text.contains("choose device \"cpu\""), "{text}");
         }

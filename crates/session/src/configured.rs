@@ -81,9 +81,9 @@ pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> 
             let secret = config.identity(party, false)?.key;
             options.settings.file = path.map(|path| Place { path, secret });
         }
-        let device = device(&config, party, choices.device.as_deref())?;
         let is_checked = choices.checked.unwrap_or(config.checked);
         let ready = Ready::new(&config, Some(party), options)?;
+        let device = device(&config, party, choices.device.as_deref())?;
         Ok((ready, device, is_checked))
     })?;
     let (ready, device, is_checked) = ready;
@@ -102,8 +102,8 @@ pub fn serve(path: &Path, timeout: Option<Duration>, words: &'static Words) -> R
         let config = Config::read(path)?;
         let options = Options::of_dealer(timeout.unwrap_or(config.timeout))?;
         let options = options.attested(Attestation::of_dealer(&config)?)?;
-        let device = device(&config, config.parties(), None)?;
-        Ok((Ready::new(&config, None, options.in_words(words))?, device))
+        let ready = Ready::new(&config, None, options.in_words(words))?;
+        Ok((ready, device(&config, config.parties(), None)?))
     })?;
     let (ready, device) = ready;
     deal(&ready.meet()?.0, device)
@@ -186,8 +186,8 @@ pub fn make(
             path: work.out.clone(),
             secret: config.identity(party, false)?.key,
         };
-        let device = device(&config, party, None)?;
         let ready = Ready::new(&config, Some(party), options)?;
+        let device = device(&config, party, None)?;
         Ok((ready, device, place))
     })?;
     let (ready, device, place) = made;

@@ -43,7 +43,8 @@ use std::sync::Arc;
 /// Deals correlations until the parties have finished. `device` evaluates products of masks.
 ///
 /// # Errors
-/// Errors of the links and of the device, and `Peer` for a party that asks for something impossible.
+/// Errors of the links and of the device, and `Peer` for a party that asks for something
+/// impossible.
 pub fn deal(mesh: &Mesh, device: Arc<dyn Device>) -> Result<()> {
     Dealer::new(mesh, device)?.serve()?;
     mesh.close()

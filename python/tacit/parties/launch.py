@@ -97,8 +97,7 @@ def launch(
             evidence proves nothing: it is for trials. It needs transport "tcp".
         device: what products of matrices and convolutions are evaluated on: "cpu", "cuda" (an
             NVIDIA card) or "simulated" (a stand-in for the card, slow, for tests). One name for
-            all parties, or a list with one for each. All devices compute the same words, so no
-            result and no message depends on it.
+            all parties, or a list with one for each. All devices compute the same words.
 
     Returns:
         The result of ``fn`` in each party, in the order of party numbers.

@@ -1,9 +1,10 @@
 //! What evaluates bilinear maps: this processor, or a card next to it.
 //!
-//! A party holds one [`Device`] for as long as its session lasts. All devices compute the same
-//! words, bit for bit. So each party chooses its own, and no message shows which. What a device
-//! does not compute faster than the processor, such as small or elementwise products, it may leave
-//! to [`Cpu`].
+//! A party holds one [`Device`] for as long as its session lasts, and no other party uses it. All
+//! devices compute the same words, bit for bit, so each party chooses its own. Of this choice other
+//! parties learn at most which [thirds](Device::thirds) it evaluates. What a device does not
+//! compute faster than the processor, such as small or elementwise products, it may leave to
+//! [`Cpu`].
 //!
 //! **Operands that stay.** An operand may have a [`Name`]. A device may keep its words under that
 //! name and read them from its own memory the next time. The caller guarantees that a name stands

@@ -1,8 +1,8 @@
 //! The messages of every bilinear operation, and of a training step of a small convolutional
 //! network, under fixed keys: the same words on every device and with every kernel.
 //!
-//! `stored.txt` has the BLAKE3 of what each party sends, and of its shares of the results. [`testkit::DEVICE`] and `TACIT_KERNELS`
-//! choose what computes them.
+//! `stored.txt` has the BLAKE3 of what each party sends, and of its shares of the results.
+//! [`testkit::DEVICE`] and `TACIT_KERNELS` choose what computes them.
 
 mod parties;
 mod programs;
@@ -66,8 +66,8 @@ fn messages_do_not_depend_on_the_device() {
     assert_eq!(simulated.join("\n"), STORED.trim_end());
 }
 
-/// A processor that gets one bit of each map wrong: of the first result of a convolution, and of the
-/// last one of others, so that no two wrong bits meet in a sum.
+/// A processor that gets one bit of each map wrong: of the first result of a convolution, and of
+/// the last one of others, so that no two wrong bits meet in a sum.
 #[derive(Default)]
 struct Wrong(Cpu);
 
