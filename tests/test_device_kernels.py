@@ -47,7 +47,7 @@ def test_a_kernel_that_does_not_compile_is_shown(
     crate = tmp_path / "crates" / "cuda"
     shutil.copytree(ROOT / "crates" / "cuda", crate)
     kernel = crate / "kernels" / "recompose.cu"
-    kernel.write_text(kernel.read_text().replace("word value = 0;", "word value = nothing;"))
+    kernel.write_text(kernel.read_text().replace("word value = 0", "word value = nothing"))
     assert check_kernels.main(tmp_path) == 1
     assert 'identifier "nothing" is undefined' in capsys.readouterr().err
 

@@ -52,9 +52,7 @@ def compiled(nvrtc: ctypes.CDLL, text: str, architecture: str) -> str:
 def main(root: Path = ROOT) -> int:
     path = next(libraries(), None)
     if path is None:
-        print(
-            "kernels: not checked, since NVRTC is not installed (PyTorch's wheel for CUDA brings it)"
-        )
+        print("kernels: not checked: install NVRTC, which PyTorch's wheel for CUDA brings")
         return 0
     nvrtc, text = ctypes.CDLL(str(path)), source(root / "crates" / "cuda")
     objections = {name: compiled(nvrtc, text, name) for name in ARCHITECTURES}

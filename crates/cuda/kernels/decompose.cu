@@ -1,13 +1,15 @@
 // Signed digits of words, as the rows of a panel.
 //
-// A panel holds a matrix of words as bytes. Its row r is the row of the matrix, once for each digit:
-// block i holds digit i of all words, K-major. Each block has a multiple of 16 bytes. Right operands
-// have their blocks in the opposite order. So the first s + 1 blocks of a left row and the last s + 1
-// of a right one meet in pairs of digits i and s - i: the inner product is diagonal s of the product.
+// A panel holds a matrix of words as bytes. Its row r is the row of the matrix, once for each
+// digit: block i holds digit i of all words, K-major. Each block has a multiple of 16 bytes. Right
+// operands have their blocks in the opposite order. So the first s + 1 blocks of a left row and the
+// last s + 1 of a right one meet in pairs of digits i and s - i: the inner product is diagonal s of
+// the product.
 //
-// An element (row, depth) of the matrix is a word of the operand, or zero. Rows and places along the
-// depth are triples (outer, line, column). A matrix has only the outer index of both. For unfolded
-// images, a row is a pixel (image, y, x) and a place along the depth a tap (channel, y, x).
+// An element (row, depth) of the matrix is a word of the operand, or zero. Rows and places along
+// the depth are triples (outer, line, column). A matrix has only the outer index of both. For
+// unfolded images, a row is a pixel (image, y, x) and a place along the depth a tap (channel, y,
+// x).
 
 struct gather {
     const word *words;
@@ -68,8 +70,8 @@ KERNEL decompose(struct decompose p)
         if (is_inside) {
             value = words[depth_outer * p.from.depth_stride + line * p.from.width + column];
         }
-        // With c = 0x80 in each byte, value = (value + c) - c: each byte of the sum, minus 128, is a
-        // digit. The carries are those of one addition.
+        // With c = 0x80 in each byte, value = (value + c) - c: each byte of the sum, minus 128, is
+        // a digit. The carries are those of one addition.
         digits[i] = (value + 0x8080808080808080ull) ^ 0x8080808080808080ull;
         if (++depth_column == p.from.depth_columns) {
             depth_column = 0;
@@ -80,7 +82,8 @@ KERNEL decompose(struct decompose p)
         }
     }
 
-    signed char *to = p.panel + (item * p.panel_rows + row) * p.digits * p.block + p.start + group * 16;
+    signed char *to = p.panel + (item * p.panel_rows + row) * p.digits * p.block;
+    to += p.start + group * 16;
     for (integer digit = 0; digit < p.digits; digit++) {
         unsigned int bytes[4];
 #pragma unroll

@@ -1,8 +1,8 @@
-// What the kernels are written in: the part of CUDA that is also C. NVRTC compiles them for cards, and
-// a C compiler for the simulated device (simulated.c), which needs no other tools.
+// What the kernels are written in: the part of CUDA that is also C. NVRTC compiles them for cards,
+// and a C compiler for the simulated device (simulated.c), which needs no other tools.
 //
-// Every kernel takes one structure by value. All fields have 8 bytes, so that its layout is the same
-// for every compiler. launch.rs declares the same structures.
+// Every kernel takes one structure by value. All fields have 8 bytes, so that its layout is the
+// same for every compiler. launch.rs declares the same structures.
 //
 // No kernel branches on the words that it is given, or indexes by them.
 
@@ -12,7 +12,8 @@ typedef long long integer;
 #ifdef __CUDACC_RTC__
 
 #define KERNEL extern "C" __global__ void
-#define STORE_16(to, values) (*(uint4 *)(to) = make_uint4(values[0], values[1], values[2], values[3]))
+#define STORE_16(to, values)                                                         \
+    (*(uint4 *)(to) = make_uint4(values[0], values[1], values[2], values[3]))
 
 #else
 

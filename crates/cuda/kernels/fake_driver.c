@@ -2,11 +2,11 @@
 // processor, and fails as a test says. Nothing of it is in a shipped build.
 //
 // A test copies the library into a folder of its own, once for each of the three names. Each copy
-// reads the file `script` beside it, whose lines are a function, a number of calls that succeed, and
-// the status of those after them. A line may also set a number below, such as `driver 12080 0`.
+// reads the file `script` beside it, whose lines are a function, a number of calls that succeed,
+// and the status of those after them. A line may also set a number below, such as `driver 12080 0`.
 //
-// With WITH_HEADERS, NVIDIA's own headers declare the functions before they are defined here, so that
-// a compiler notices any difference (tests/test_device_kernels.py).
+// With WITH_HEADERS, NVIDIA's own headers declare the functions before they are defined here, so
+// that a compiler notices any difference (tests/test_device_kernels.py).
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -101,7 +101,12 @@ static long status_of(const char *name)
 #define UNUSED(x) (void)(x)
 
 CUresult cuInit(unsigned int flags) { UNUSED(flags); MAY_FAIL; return 0; }
-CUresult cuDriverGetVersion(int *version) { MAY_FAIL; *version = number("driver", 13000); return 0; }
+CUresult cuDriverGetVersion(int *version)
+{
+    MAY_FAIL;
+    *version = number("driver", 13000);
+    return 0;
+}
 CUresult cuDeviceGetCount(int *count) { MAY_FAIL; *count = number("cards", 1); return 0; }
 CUresult cuDeviceGet(CUdevice *device, int ordinal) { MAY_FAIL; *device = ordinal; return 0; }
 
@@ -129,7 +134,12 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return 0;
 }
 
-CUresult VERSIONED(cuDevicePrimaryCtxRelease)(CUdevice device) { UNUSED(device); MAY_FAIL; return 0; }
+CUresult VERSIONED(cuDevicePrimaryCtxRelease)(CUdevice device)
+{
+    UNUSED(device);
+    MAY_FAIL;
+    return 0;
+}
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
@@ -187,7 +197,8 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int flags)
 
 CUresult cuMemFreeHost(void *memory) { MAY_FAIL; free(memory); return 0; }
 
-CUresult VERSIONED(cuMemcpyHtoDAsync)(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+CUresult VERSIONED(cuMemcpyHtoDAsync)(CUdeviceptr to, const void *from, size_t bytes,
+                                      CUstream stream)
 {
     MAY_FAIL;
     if (!stream) return 400;
@@ -219,7 +230,11 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     return 0;
 }
 
-CUresult cuModuleUnload(CUmodule module) { MAY_FAIL; return module == (CUmodule)(CARD | 9) ? 0 : 400; }
+CUresult cuModuleUnload(CUmodule module)
+{
+    MAY_FAIL;
+    return module == (CUmodule)(CARD | 9) ? 0 : 400;
+}
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
@@ -271,7 +286,11 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 }
 
 CUresult VERSIONED(cuEventDestroy)(CUevent event) { MAY_FAIL; free(event); return 0; }
-CUresult cuEventRecord(CUevent event, CUstream stream) { MAY_FAIL; return event && stream ? 0 : 400; }
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    MAY_FAIL;
+    return event && stream ? 0 : 400;
+}
 CUresult cuEventSynchronize(CUevent event) { MAY_FAIL; return event ? 0 : 400; }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
@@ -292,8 +311,9 @@ nvrtcResult nvrtcVersion(int *major, int *minor)
 
 static char compiled[64];
 
-nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name, int headers,
-                               const char *const *header_sources, const char *const *header_names)
+nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name,
+                               int headers, const char *const *header_sources,
+                               const char *const *header_names)
 {
     MAY_FAIL;
     if (!strstr(source, "KERNEL decompose(") || strcmp(name, "tacit.cu")) return 3;
@@ -370,7 +390,12 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComput
     return 0;
 }
 
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made) { MAY_FAIL; free(made); return 0; }
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
+{
+    MAY_FAIL;
+    free(made);
+    return 0;
+}
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made,
                                               cublasLtMatmulDescAttributes_t attribute,
@@ -396,7 +421,12 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaData
     return 0;
 }
 
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t made) { MAY_FAIL; free(made); return 0; }
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t made)
+{
+    MAY_FAIL;
+    free(made);
+    return 0;
+}
 
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made,
                                                 cublasLtMatrixLayoutAttribute_t attribute,
@@ -439,8 +469,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t m
     return 0;
 }
 
-// Whether the product is one that cublasLt computes with units for bytes: transposed by plain, sizes
-// and leading dimensions in fours.
+// Whether the product is one that cublasLt computes with units for bytes: transposed by plain,
+// sizes and leading dimensions in fours.
 static int is_supported(void *product, const struct description *a, const struct description *b,
                         const struct description *d)
 {
@@ -449,7 +479,8 @@ static int is_supported(void *product, const struct description *a, const struct
                       b->kinds[0] == 3 && d->kinds[0] == 10 && p->is_left_transposed == 1;
     const int sizes = a->rows == b->rows && a->columns == d->rows && b->columns == d->columns &&
                       a->leading >= (int64_t)a->rows && b->leading >= (int64_t)b->rows &&
-                      d->leading >= (int64_t)d->rows && a->count == b->count && a->count == d->count;
+                      d->leading >= (int64_t)d->rows && a->count == b->count &&
+                      a->count == d->count;
     const int64_t fours = a->rows | a->columns | a->leading | b->leading | d->leading | a->stride;
     return kinds && sizes && fours % 4 == 0;
 }
@@ -472,8 +503,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return 0;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha,
-                              const void *a, cublasLtMatrixLayout_t of_a, const void *b,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                              const void *alpha, const void *a, cublasLtMatrixLayout_t of_a,
+                              const void *b,
                               cublasLtMatrixLayout_t of_b, const void *beta, const void *c,
                               cublasLtMatrixLayout_t of_c, void *d, cublasLtMatrixLayout_t of_d,
                               const cublasLtMatmulAlgo_t *algorithm, void *workspace,

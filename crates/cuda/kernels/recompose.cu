@@ -3,8 +3,8 @@
 // Columns of the product are pairs (outer, inner), such as an image and a pixel.
 //
 // Thirds of shared products (crates/kernels/src/third.rs) need halves of sums, each of which is
-// rounded for itself. So the first diagonal comes as several sums, of runs of the depth. Their lowest
-// bits are those of the runs' whole sums: they say which halves are rounded.
+// rounded for itself. So the first diagonal comes as several sums, of runs of the depth. Their
+// lowest bits are those of the runs' whole sums: they say which halves are rounded.
 
 struct recompose {
     const int *sums; // for each item its runs of the first diagonal; then the other diagonals

@@ -91,8 +91,8 @@ pub trait Digits: Copy + Send {
     /// Writes a part of an operand into a panel.
     fn decompose<R: Runtime>(&self, runtime: &mut R, part: &Part, panel: &Panel) -> Result<()>;
 
-    /// Multiplies the first rows of each matrix of a left panel by those of a right one, for as many
-    /// matrices as there are.
+    /// Multiplies the first rows of each matrix of a left panel by those of a right one, for as
+    /// many matrices as there are.
     fn multiply<R: Runtime>(
         &self,
         runtime: &mut R,
@@ -105,9 +105,9 @@ pub trait Digits: Copy + Send {
 
 /// Signed digits of 8 bits, with carry: x = Σ d_i·2^(8i) mod 2^(8n), −128 ≤ d_i ≤ 127.
 ///
-/// A product mod 2^(8n) is Σ_s 2^(8s) Σ_{i ≤ s} a_i·b_{s−i} for s < n. The inner sum is *diagonal* s. The
-/// layout of panels (`kernels/decompose.cu`) makes each diagonal one product of bytes, whose depth
-/// is s + 1 times that of the words: 36 products of digits for 64 bits, 28 for 56.
+/// A product mod 2^(8n) is Σ_s 2^(8s) Σ_{i ≤ s} a_i·b_{s−i} for s < n. The inner sum is *diagonal*
+/// s. The layout of panels (`kernels/decompose.cu`) makes each diagonal one product of bytes, whose
+/// depth is s + 1 times that of the words: 36 products of digits for 64 bits, 28 for 56.
 ///
 /// **The bound.** A product of digits has magnitude at most 2^14. The last diagonal has depth n·k.
 /// Its sums, and all that is added up on the way, stay below 2^31 if n·k ≤ 2^17 − 1. For 8 digits
@@ -115,9 +115,9 @@ pub trait Digits: Copy + Send {
 /// lowest 32 bits count. But that would need products that wrap around, and NVIDIA's libraries may
 /// saturate. Longer sums are cut into several products, whose words are added up mod 2^64.
 ///
-/// **Narrow thirds** ([`kernels::third`]) are known from 56 bits of a product. Halves are rounded for
-/// each run of the depth, up or down if its sum is odd. Whether it is shows in the lowest digits
-/// alone. So the first diagonal is computed run by run, in as many products of digits.
+/// **Narrow thirds** ([`kernels::third`]) are known from 56 bits of a product. Halves are rounded
+/// for each run of the depth, up or down if its sum is odd. Whether it is shows in the lowest
+/// digits alone. So the first diagonal is computed run by run, in as many products of digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SignedBytes {
     count: usize,

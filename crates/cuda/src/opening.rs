@@ -25,8 +25,8 @@ fn driver(_: &Places) -> Result<(Simulated, Description)> {
 
 /// Opens a card.
 ///
-/// # Errors
-/// `Unavailable` with what is missing and a remedy; `Memory` or `Failed` if the card cannot be used.
+/// # Errors `Unavailable` with what is missing and a remedy; `Memory` or `Failed` if the card
+/// cannot be used.
 pub fn open(places: &Places) -> Result<Box<dyn Device>, DeviceError> {
     let (driver, _) = driver(places).map_err(opening)?;
     Ok(Box::new(Card::new(driver)))

@@ -188,8 +188,8 @@ pub trait Runtime: Send {
     /// Moves an event to the end of a queue.
     fn record(&mut self, event: Event, queue: Queue) -> Result<()>;
 
-    /// Makes what is queued from here on wait for an event, as it was last recorded. Does nothing if
-    /// it never was.
+    /// Makes what is queued from here on wait for an event, as it was last recorded. Does nothing
+    /// if it never was.
     fn wait(&mut self, queue: Queue, event: Event) -> Result<()>;
 
     /// Waits until all queues are empty.

@@ -9,6 +9,7 @@
 //! queues the next but one, so what used the same buffers before has ended.
 
 mod copies;
+mod description;
 mod memory;
 mod plan;
 mod words;
@@ -102,7 +103,7 @@ impl<R: Runtime> Device for Card<R> {
     }
 
     fn bilinear(&self, map: &Bilinear, out: &mut [u64], terms: &[Term]) -> Result<(), DeviceError> {
-        check(map, out, terms);
+        description::check(map, out, terms);
         let mut state = self.state();
         let plan = Plan::of(map).filter(|plan| {
             plan.products().saturating_mul(terms.len()) >= state.runtime.tuning().crossover
@@ -131,7 +132,7 @@ impl<R: Runtime> Device for Card<R> {
         out: &mut [u64],
         parts: [Term; 2],
     ) -> Result<(), DeviceError> {
-        check(map, out, &parts);
+        description::check(map, out, &parts);
         assert!(
             third.is_narrow() && map.has_thirds(),
             "a narrow third of a blocked product"
@@ -226,7 +227,7 @@ impl<R: Runtime> State<R> {
         let sides = if plan.is_swapped { [y, x] } else { [x, y] };
         self.run(
             |state| state.in_bands(plan, out, sides, digits),
-            || operation(map),
+            || description::of(map),
         )?;
         self.products += 1;
         Ok(())
@@ -561,43 +562,4 @@ fn names(call: &Call, side: usize) -> Option<Vec<(device::Name, u64)>> {
     names
         .collect::<Option<Vec<_>>>()
         .map(|names| names.concat())
-}
-
-/// Describes a map, for errors.
-fn operation(map: &Bilinear) -> String {
-    let matrices = |batch: usize, m: usize, k: usize, n: usize| {
-        format!("the {} of {batch} × {m}×{k} by {k}×{n}", map.name())
-    };
-    match *map {
-        Bilinear::Elementwise { n } => format!("{} of {n}", map.name()),
-        Bilinear::Matrix { batch, m, k, n } | Bilinear::ByTransposed { batch, m, k, n } => {
-            matrices(batch, m, k, n)
-        }
-        Bilinear::Convolution(shape) => format!(
-            "the {} of {} × {}×{}×{} by {}×{}×{}×{}",
-            map.name(),
-            shape.batch,
-            shape.in_channels,
-            shape.input[0],
-            shape.input[1],
-            shape.out_channels,
-            shape.in_channels / shape.groups,
-            shape.kernel[0],
-            shape.kernel[1],
-        ),
-    }
-}
-
-fn check(map: &Bilinear, out: &[u64], terms: &[Term]) {
-    if let Bilinear::Convolution(shape) = map {
-        if let Err(error) = shape.validate() {
-            panic!("{error}");
-        }
-    }
-    let (left, right, result) = map.lengths();
-    assert_eq!(out.len(), result, "words of a {}", map.name());
-    for term in terms {
-        assert_eq!(term.x.len(), left, "words of a left operand");
-        assert_eq!(term.y.len(), right, "words of a right operand");
-    }
 }

@@ -1,5 +1,5 @@
-//! The functions of NVIDIA's libraries that are used, as their headers declare them (cuda.h, nvrtc.h
-//! and cublasLt.h of CUDA 13; these functions are the same in CUDA 12).
+//! The functions of NVIDIA's libraries that are used, as their headers declare them (cuda.h,
+//! nvrtc.h and cublasLt.h of CUDA 13; these functions are the same in CUDA 12).
 
 use super::library::Library;
 use crate::error::Result;

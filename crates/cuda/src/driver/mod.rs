@@ -1,9 +1,10 @@
 //! A card by NVIDIA's driver, compiler and library of products, all of them loaded at run time.
 //!
-//! The driver comes with the system; NVRTC and cublasLt come with PyTorch's wheel. Nothing is linked,
-//! so that a build needs none of them, and a machine without them says what is missing.
+//! The driver comes with the system; NVRTC and cublasLt come with PyTorch's wheel. Nothing is
+//! linked, so that a build needs none of them, and a machine without them says what is missing.
 //!
-//! The context is the one that PyTorch uses too. A fork has no context: everything is refused there.
+//! The context is the one that PyTorch uses too. A fork has no context: everything is refused
+//! there.
 
 mod compiler;
 mod functions;
@@ -30,7 +31,8 @@ const CAPABILITY: [c_int; 2] = [75, 76];
 const NON_BLOCKING: u32 = 1;
 const WITHOUT_TIMES: u32 = 2;
 
-/// The oldest compute capability: tensor units for bytes with sums of 32 bits, as cublasLt uses them.
+/// The oldest compute capability: tensor units for bytes with sums of 32 bits, as cublasLt uses
+/// them.
 const OLDEST: [u32; 2] = [8, 0];
 
 /// Words of a staging buffer: 8 MiB, which the bus takes some 200 µs for.
@@ -162,7 +164,8 @@ impl Driver {
             // SAFETY: the pointer is written.
             let status = unsafe { (f.allocate_host)(&mut memory, STAGING * size_of::<u64>(), 0) };
             done(f, "cuMemHostAlloc", status)?;
-            // SAFETY: as many bytes were allocated. They are written once, so that they are a slice.
+            // SAFETY: as many bytes were allocated. They are written once, so that they are a
+            // slice.
             unsafe { ptr::write_bytes(memory.cast::<u8>(), 0, STAGING * size_of::<u64>()) };
             *staging = memory.cast();
         }

@@ -81,7 +81,8 @@ impl Products {
         let sums = product.sums.address.0;
         let [of_right, of_left, of_sums] = prepared.layouts;
         // SAFETY: the descriptions were created for these sizes, and `check` found the operands
-        // within their regions, which the card has allocated. Factors are read before the call ends.
+        // within their regions, which the card has allocated. Factors are read before the call
+        // ends.
         let status = unsafe {
             (self.functions.multiply)(
                 self.handle,

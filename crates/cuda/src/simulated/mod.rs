@@ -1,8 +1,8 @@
 //! A stand-in for a card: the same kernels, built as C and run by this processor.
 //!
-//! It is slow, and right: it fails where a card might compute something wrong. Its memory is reached
-//! by copies alone, and fresh memory is not zero. What is queued is done as late as the queues'
-//! events allow, and in an arbitrary order. Products of bytes that overflow are an error.
+//! It is slow, and right: it fails where a card might compute something wrong. Its memory is
+//! reached by copies alone, and fresh memory is not zero. What is queued is done as late as the
+//! queues' events allow, and in an arbitrary order. Products of bytes that overflow are an error.
 
 mod arena;
 mod order;

@@ -74,9 +74,9 @@ impl<W> Order<W> {
         }
     }
 
-    /// Returns the next piece of work on the way to a point; `None` if it is reached. Nothing is done
-    /// before a point is waited for. Until it is reached, one queue runs ahead and the others lag, in
-    /// turns of random lengths.
+    /// Returns the next piece of work on the way to a point; `None` if it is reached. Nothing is
+    /// done before a point is waited for. Until it is reached, one queue runs ahead and the others
+    /// lag, in turns of random lengths.
     pub fn next_until(&mut self, (queue, count): (usize, u64)) -> Option<W> {
         while self.done[queue] < count {
             if self.random() % 16 == 0 {

@@ -1,5 +1,5 @@
-//! Tests for a real card, by `make test-gpu`. Without a card they say so; with `TACIT_REQUIRE_GPU=1`
-//! they fail. Each is also run with the fake driver, on fewer cases.
+//! Tests for a real card, by `make test-gpu`. Without a card they say so; with
+//! `TACIT_REQUIRE_GPU=1` they fail. Each is also run with the fake driver, on fewer cases.
 //!
 //! `TACIT_CUDA_LIBRARIES` lists the folders with NVRTC and cublasLt.
 

@@ -72,7 +72,8 @@ fn every_wait_is_needed() {
     }
 }
 
-/// The words of a second operand that stays overwrite those of the first one, after these were read.
+/// The words of a second operand that stays overwrite those of the first one, after these were
+/// read.
 #[test]
 fn operands_that_stay_wait_for_each_other() {
     let second = 1;

@@ -171,7 +171,8 @@ fn filters_and_batches_stay_too() {
 /// Operands that no call needs make room.
 #[test]
 fn the_operand_that_was_used_first_makes_room() {
-    // One call takes 30,592 bytes, of which the words of the right operand and its digits are 7,936.
+    // One call takes 30,592 bytes, of which the words of the right operand and its digits are
+    // 7,936.
     let card = card(34_000);
     let (x, y) = (words(X as usize / 8, 1), words(Y as usize / 8, 2));
     let term = |operand| Term {
