@@ -13,7 +13,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo deny docs fuzz test test-rust test-python test-long check format bench bench-models wheel riscv-programs clean
+.PHONY: help setup setup-dev demo deny docs fuzz test test-gpu test-rust test-python test-long check format bench bench-models wheel riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,14 @@ test-rust: setup
 	@MAKEFLAGS= cargo test --workspace --exclude tacit-core --quiet > target/rust-tests.txt 2>&1; \
 	status=$$?; cat target/rust-tests.txt; exit $$status
 
+# Folders with the libraries of a card, separated by colons.
+LIBRARIES = $(shell echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/*/lib | tr ' ' ':')
+
+# Each says in a sentence that it was skipped, where there is no card; with TACIT_REQUIRE_GPU=1 it fails.
+test-gpu: setup ## the tests that need a card
+	TACIT_CUDA_LIBRARIES=$(LIBRARIES) cargo test --package tacit-cuda --lib --quiet -- --ignored --nocapture card_
+	$(BIN)/pytest -q -rs -m '' tests/gpu.py
+
 test-python: setup
 	$(BIN)/pytest -q $(SIDE_BY_SIDE)
 
@@ -58,6 +66,7 @@ check: setup ## formatting, lints, types, layers, licences, and words that are n
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_licences.py
+	$(BIN)/python tools/check_kernels.py
 
 RISCV := riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding -Wl,--build-id=none -Wl,-z,noexecstack
 PROGRAMS := crates/riscv/programs

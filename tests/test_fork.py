@@ -103,6 +103,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
     return {
         "broadcast": lambda: session.broadcast(0, b"x"),
         "attestation": lambda: session.attestation(),
+        "device": lambda: session.device(),
         "gather": lambda: session.gather(b"x"),
         "note_told": lambda: session.note_told(b"x"),
         "public_coin": lambda: session.public_coin(bytes(16)),

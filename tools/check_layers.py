@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Rust crates, lowest first; those on one line may not use each other.
 CRATES = [
     ["kernels"],
-    ["attest", "lattice", "net", "ot"],
+    ["attest", "cuda", "lattice", "net", "ot"],
     ["mpc"],
     ["session"],
     ["riscv"],
@@ -46,7 +46,16 @@ INSIDE = {
         ["rows", "vector"],
         ["aes", "pack", "planes", "ntt", "matrix"],
         ["convolution", "correlated_tree", "sparse_code", "stream"],
-        ["binary_field", "galois", "projection", "residue_field"],
+        ["bilinear", "binary_field", "galois", "projection", "residue_field"],
+        ["device"],
+    ],
+    "cuda": [
+        ["error", "places", "region"],
+        ["launch"],
+        ["runtime"],
+        ["digits", "driver", "simulated"],
+        ["card"],
+        ["opening"],
     ],
     "lattice": [
         ["error", "prices", "wiped"],
@@ -109,7 +118,7 @@ INSIDE = {
         ["preprocessing"],
     ],
     "session": [
-        ["attestation", "limits", "streams"],
+        ["attestation", "devices", "limits", "streams"],
         ["options", "vouching"],
         ["session"],
         ["doctor", "local", "submissions"],
@@ -147,7 +156,7 @@ INSIDE = {
 #: for a package too.
 MODULES = [
     ["_core", "buffers", "memory"],
-    ["errors", "flags", "meter", "providers"],
+    ["errors", "flags", "libraries", "meter", "providers"],
     ["checksums", "modes", "places", "storage_cache"],
     ["atomic_write", "fixed", "logs"],
     ["checks"],

@@ -1,4 +1,4 @@
-"""Protocols and sources of correlations, from the core's lists. There are no other lists."""
+"""Protocols, sources of correlations and devices, from the core's lists; there are no others."""
 
 from typing import NamedTuple
 
@@ -45,13 +45,23 @@ class Source(NamedTuple):
         return self.needs != "file"
 
 
-#: All protocols and sources by name, the default first.
+class Device(NamedTuple):
+    """What a party evaluates products on."""
+
+    name: str
+    #: What it is, in a few words.
+    summary: str
+
+
+#: All protocols, sources and devices by name, the default first.
 PROTOCOLS = {row[0]: Protocol(*row) for row in _core.protocols()}
 SOURCES = {row[0]: Source(*row) for row in _core.sources()}
+DEVICES = {row[0]: Device(*row) for row in _core.devices()}
 
-#: Default protocol and default source.
+#: Default protocol, default source and default device.
 DEFAULT = next(iter(PROTOCOLS))
 DEFAULT_SOURCE = next(iter(SOURCES))
+DEFAULT_DEVICE = next(iter(DEVICES))
 
 #: First protocol that consumes correlations.
 CONSUMING = next(protocol.name for protocol in PROTOCOLS.values() if protocol.consumes)
@@ -89,8 +99,8 @@ def quoted(names: list[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def described(providers: list[Protocol] | list[Source]) -> str:
-    """Describes the available protocols or sources, the default first."""
+def described(providers: list[Protocol] | list[Source] | list[Device]) -> str:
+    """Describes the available protocols, sources or devices, the default first."""
     told = [f'"{each.name}": {each.summary}' for each in providers]
     told[0] = told[0].replace('":', '" (default):', 1)
     return "; ".join(told)

@@ -29,6 +29,7 @@ from tacit.errors import (
     told,
 )
 from tacit.flags import Dependencies
+from tacit.libraries import find_libraries
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
 from tacit.storage_cache import Storages
@@ -212,6 +213,15 @@ class Session:
         found = self.core.attestation()
         names = ("kind", "verified", "signatures", "seconds")
         return None if found is None else dict(zip(names, found, strict=True))
+
+    @property
+    def device(self) -> dict[str, Any]:
+        """What this party evaluates products on.
+
+        Its ``kind``, the ``products`` that it has computed itself, and the ``bytes_copied`` to it
+        and from it."""
+        names = ("kind", "products", "bytes_copied")
+        return dict(zip(names, self.core.device(), strict=True))
 
     @property
     def demand(self) -> str | None:
@@ -410,6 +420,7 @@ def connect(
     record: bool = False,
     checked: bool | None = None,
     program: bytes | None = None,
+    device: str | None = None,
 ) -> Iterator[Session]:
     """Connects to the other parties as ``party`` and runs the ``with`` block in that session.
 
@@ -426,14 +437,17 @@ def connect(
             overrides the file.
         program: content of the program whose digest this party attests, if the file has a table
             ``[attestation]``; by default the file that Python runs.
+        device: what this party evaluates products on, "cpu", "cuda" or "simulated"; overrides the
+            file. Other parties need not choose alike.
 
     Raises:
-        SetupError: the file, an address or a certificate is wrong; or the program is not one that
-            the table ``[attestation]`` names.
+        SetupError: the file, an address or a certificate is wrong; the program is not one that
+            the table ``[attestation]`` names; or this machine lacks the device.
         PeerError: a party did not connect within the timeout, or failed later.
     """
     if threads is not None:
         torch.set_num_threads(threads)
+    find_libraries()
     core = _core.Session.connect(
         str(config),
         party,
@@ -444,6 +458,7 @@ def connect(
         record,
         checked,
         _main_file() if program is None else program,
+        device,
     )
     with running(core, PATIENCE) as current:
         if current.numerics.is_checked:

@@ -1,6 +1,8 @@
 //! Vectors over Z_2^64 and packed bit planes: the arithmetic below every protocol of tacit.
 //!
+//! - [`bilinear`]: matrix products, convolutions and elementwise products, by their shapes;
 //! - [`binary_field`]: the field of 2^64 elements, for proofs about bits;
+//! - [`device`]: what evaluates bilinear maps, such as this processor;
 //! - [`dispatch`]: which kernels this machine runs, and how to force others;
 //! - [`aes`]: AES-128 over many blocks;
 //! - [`stream`]: pseudo-random words from AES in counter mode, with each range handed out once;
@@ -21,16 +23,18 @@
 //! - [`parallel`]: processing of slices block by block on the current thread pool.
 //!
 //! No code in this crate depends on a protocol. No kernel branches on the words that it is given,
-//! or indexes by them: time depends only on lengths. This is the only crate with `unsafe` code. It
-//! uses it for intrinsics, for assembly for tiles of bytes and the system call that requests them,
+//! or indexes by them: time depends only on lengths. This crate uses
+//! `unsafe` code for intrinsics, for assembly for tiles of bytes and the system call that requests them,
 //! for writes by several threads to disjoint parts of one slice, for indexes that are drawn below a
 //! bound, and for allocators, one of them for tests. Every kernel has a portable version, and tests
 //! compare the two bit for bit.
 
 pub mod aes;
+pub mod bilinear;
 pub mod binary_field;
 pub mod convolution;
 pub mod correlated_tree;
+pub mod device;
 pub mod dispatch;
 pub mod galois;
 pub mod large_pages;

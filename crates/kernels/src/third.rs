@@ -23,6 +23,9 @@
 //! Each summand belongs to one party and is computed from the parts that it holds. The protocol
 //! must mask the summands when it sends them.
 
+/// Words along the depth that are summed up before a half is rounded.
+pub const RUN: usize = 256;
+
 /// The number of correct bits of a narrow third.
 pub const NARROW: u32 = 51;
 
@@ -39,6 +42,12 @@ pub struct Thirds {
 }
 
 impl Thirds {
+    /// No thirds.
+    pub const NONE: Self = Self {
+        whole: false,
+        narrow: false,
+    };
+
     /// Encodes the value for other machines. The AND of all machines' words is what all of them
     /// support.
     #[must_use]
@@ -75,8 +84,8 @@ pub struct Third {
 }
 
 /// The kind of a summand. Its parts are in the order in which the party holds them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Summand {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Summand {
     /// ⌊½(2x + x′)(2y + y′)⌋
     First,
     /// ⌈½(x + 2x′)(y + 2y′)⌉
@@ -96,6 +105,18 @@ impl Third {
             summand: [Summand::First, Summand::Second, Summand::Last][party],
             is_narrow: false,
         }
+    }
+
+    /// Returns the kind of the summand.
+    #[must_use]
+    pub fn summand(self) -> Summand {
+        self.summand
+    }
+
+    /// Returns whether the third is narrow.
+    #[must_use]
+    pub fn is_narrow(self) -> bool {
+        self.is_narrow
     }
 
     /// Returns the narrow version of the third: its lowest bits, shifted up.

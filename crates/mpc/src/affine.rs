@@ -1,8 +1,10 @@
 //! Affine maps of sharings: sums of bilinear maps and addends, truncated once.
 
+use crate::operand::parameters;
 use crate::{Bilinear, Operand, Parts, Shift};
 
 /// A bilinear map of two sharings.
+#[derive(Clone, Copy)]
 pub struct Term<'a> {
     /// The bilinear map.
     pub map: Bilinear,
@@ -108,7 +110,7 @@ impl Affine<'_> {
             all.extend([addend.parts[0].len() as u64, addend.run as u64]);
         }
         for term in self.terms {
-            all.extend(term.map.parameters(Some(self.shift)));
+            all.extend(parameters(&term.map, Some(self.shift)));
         }
         all
     }

@@ -109,32 +109,3 @@ fn halves<T, const N: usize>(pairs: [(T, T); N]) -> ([T; N], [T; N]) {
         highs.map(|high| high.expect("one half for each pair")),
     )
 }
-
-/// Computes out = Σ x·y over the terms, element by element.
-pub(crate) fn sum_of_products(out: &mut [u64], terms: &[(&[u64], &[u64])]) {
-    match *terms {
-        [(a, b)] => for_each(
-            [out],
-            [a, b],
-            #[inline(always)]
-            |_, [out], [a, b]| {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = a[i].wrapping_mul(b[i]);
-                }
-            },
-        ),
-        [(a, b), (c, d)] => for_each(
-            [out],
-            [a, b, c, d],
-            #[inline(always)]
-            |_, [out], [a, b, c, d]| {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = a[i]
-                        .wrapping_mul(b[i])
-                        .wrapping_add(c[i].wrapping_mul(d[i]));
-                }
-            },
-        ),
-        _ => unreachable!("one term or two"),
-    }
-}

@@ -3,16 +3,8 @@
 use crate::dense;
 use crate::group::Group;
 use crate::tree::prefix_conjunctions;
-use crate::{Bits, Compared, Name, Parts, PartsMut, Protocol, Result, Shift, Tally};
+use crate::{Bits, Compared, Parts, PartsMut, Protocol, Result, Shift, Tally};
 use kernels::planes::words_of;
-
-/// Forgets an operand's name if the protocol remembers names. The name may stand for another value
-/// from here on.
-pub fn forget(protocol: &mut dyn Protocol, name: Name) {
-    if let Some(correlated) = protocol.correlated() {
-        correlated.forget(name);
-    }
-}
 
 /// Truncates x by [`Protocol::truncate`], or copies x if `shift` is `None`.
 ///

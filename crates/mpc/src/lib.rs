@@ -67,9 +67,10 @@ pub use broadcast::{broadcast, gather};
 pub use checking::{Checking, Factors, Hold, Kept, Summands};
 pub use cost::{Cost, Opening, Operation};
 pub use guards::{Flag, Opened, SharedFlag};
+pub use kernels::bilinear::Bilinear;
 pub use net::{Error, Result};
 pub use open::{Settings, consuming, is_dealt, open, sources};
-pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
+pub use operand::{Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
 pub use protocol::{
     Correlated, Expectation, Fiber, Next, OwnedFiber, Protocol, Rehearsal, Verification,
 };

@@ -5,7 +5,9 @@ use crate::providers::{
     Environment, Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, trust,
 };
 use crate::{Error, Protocol, Result, ThreatModel};
+use kernels::device::Device;
 use net::Mesh;
+use std::sync::Arc;
 
 /// Settings by name that all parties of a session must agree on.
 #[derive(Clone, Default)]
@@ -151,24 +153,35 @@ impl Settings {
         )))
     }
 
-    pub(crate) fn environment<'a>(&'a self, mesh: &'a Mesh) -> Result<Environment<'a>> {
+    pub(crate) fn environment<'a>(
+        &'a self,
+        mesh: &'a Mesh,
+        device: &'a Arc<dyn Device>,
+    ) -> Result<Environment<'a>> {
         Ok(Environment {
             mesh,
             source: self.source()?,
             file: self.file.as_ref(),
             record: self.record,
             rehearsed: self.rehearsed,
+            device,
         })
     }
 }
 
-/// Opens a protocol between the parties of a mesh.
+/// Opens a protocol between the parties of a mesh. `device` evaluates this party's products, and no
+/// other party's: parties need not choose alike.
 ///
 /// # Errors
 /// As [`Settings::check`], and network errors from the agreement on keys.
-pub fn open(settings: &Settings, mesh: &Mesh, in_one_process: bool) -> Result<Box<dyn Protocol>> {
+pub fn open(
+    settings: &Settings,
+    mesh: &Mesh,
+    device: &Arc<dyn Device>,
+    in_one_process: bool,
+) -> Result<Box<dyn Protocol>> {
     settings.check(mesh.parties(), in_one_process)?;
-    (settings.protocol()?.open)(&settings.environment(mesh)?)
+    (settings.protocol()?.open)(&settings.environment(mesh, device)?)
 }
 
 fn quoted(name: &str) -> String {

@@ -1,9 +1,8 @@
 //! Arguments of operations: components and their names, shapes, shifts, and recipients.
 
-use crate::Bits;
-use kernels::convolution::Convolution;
-use kernels::matrix::Layout;
-use kernels::third::{ABOVE, Third};
+use crate::{Bilinear, Bits};
+use kernels::device;
+use kernels::third::ABOVE;
 
 /// The name of an operand that is used again. The caller chooses it, the same in every party.
 pub type Name = u64;
@@ -18,10 +17,34 @@ pub type PartsMut<'a, 'b> = &'a mut [&'b mut [u64]];
 pub struct Operand<'a> {
     /// The components of the operand.
     pub parts: Parts<'a>,
-    /// A name under which the same value is used again, so that a protocol may prepare it once. A
-    /// caller that names an operand guarantees that the name stands for one value in every party,
-    /// until the name is forgotten.
+    /// A name under which the same value is used again, so that a protocol may prepare it once, and
+    /// a device may keep its components. A caller that names an operand guarantees that the name
+    /// stands for one value in every party, and for the same components of this party, until the
+    /// name is forgotten.
     pub name: Option<Name>,
+}
+
+/// What a device may keep of an operand that has a name.
+#[derive(Clone, Copy)]
+pub(crate) enum Resident {
+    /// The first component, or the only one.
+    First,
+    /// The second component.
+    Second,
+    /// The sum of both components.
+    Sum,
+    /// The opened value: the operand minus its mask.
+    Opened,
+    /// This party's share of the mask.
+    Mask,
+}
+
+impl Resident {
+    /// Returns the name under which a device may keep this part.
+    pub fn of(self, operand: Option<Name>) -> Option<device::Name> {
+        let part = self as u8;
+        operand.map(|operand| device::Name { operand, part })
+    }
 }
 
 impl<'a> Operand<'a> {
@@ -29,6 +52,11 @@ impl<'a> Operand<'a> {
     #[must_use]
     pub fn once(parts: Parts<'a>) -> Self {
         Self { parts, name: None }
+    }
+
+    /// Returns words that belong to this operand, as a device takes them: they have its name.
+    pub(crate) fn words(&self, words: &'a [u64], part: Resident) -> device::Operand<'a> {
+        device::Operand::of(words).named(part.of(self.name))
     }
 }
 
@@ -155,149 +183,9 @@ impl Recipient {
     }
 }
 
-/// A bilinear map over Z_2^64, by its public shape.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Bilinear {
-    /// n products, element by element.
-    Elementwise {
-        /// The number of elements.
-        n: usize,
-    },
-    /// `batch` products of an m×k by a k×n matrix, all row-major.
-    Matrix {
-        /// The number of independent products.
-        batch: usize,
-        /// Rows of the left operand.
-        m: usize,
-        /// Columns of the left, rows of the right operand.
-        k: usize,
-        /// Columns of the right operand.
-        n: usize,
-    },
-    /// `batch` products of an m×k matrix by the transpose of an n×k one, both row-major.
-    ByTransposed {
-        /// The number of independent products.
-        batch: usize,
-        /// Rows of the left operand.
-        m: usize,
-        /// Columns of both operands.
-        k: usize,
-        /// Rows of the right operand.
-        n: usize,
-    },
-    /// A convolution of images with weights.
-    Convolution(Convolution),
-}
-
-impl Bilinear {
-    /// Returns how many products of elements a result is the sum of, if each element of an operand
-    /// meets only the element of the other at the same place.
-    pub(crate) fn inner_products(&self) -> Option<usize> {
-        match *self {
-            Self::Elementwise { .. } => Some(1),
-            Self::Matrix { m: 1, k, n: 1, .. } | Self::ByTransposed { m: 1, k, n: 1, .. } => {
-                Some(k)
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the lengths of the left operand, the right operand and the result.
-    #[must_use]
-    pub fn lengths(&self) -> (usize, usize, usize) {
-        match *self {
-            Self::Elementwise { n } => (n, n, n),
-            Self::Matrix { batch, m, k, n } | Self::ByTransposed { batch, m, k, n } => {
-                (batch * m * k, batch * k * n, batch * m * n)
-            }
-            Self::Convolution(shape) => (shape.input_len(), shape.weight_len(), shape.output_len()),
-        }
-    }
-
-    /// Computes Σ map(x, y) over the terms, in the ring.
-    pub fn evaluate(&self, out: &mut [u64], terms: &[(&[u64], &[u64])]) {
-        match *self {
-            Self::Elementwise { .. } => crate::blocks::sum_of_products(out, terms),
-            Self::Matrix { batch, m, k, n } => {
-                kernels::matrix::multiply_batch(out, batch, [m, k, n], Layout::Straight, terms)
-            }
-            Self::ByTransposed { batch, m, k, n } => {
-                kernels::matrix::multiply_batch(out, batch, [m, k, n], Layout::Transposed, terms)
-            }
-            Self::Convolution(shape) => kernels::convolution::convolve(&shape, out, terms),
-        }
-    }
-
-    /// Returns whether one product evaluates a party's third of the map ([`kernels::third`]), on
-    /// processors that support it.
-    #[must_use]
-    pub fn has_thirds(&self) -> bool {
-        match self {
-            Self::Elementwise { .. } => false,
-            Self::Matrix { m, k, n, .. } => {
-                kernels::matrix::is_blocked([*m, *k, *n], Layout::Straight)
-            }
-            Self::ByTransposed { m, k, n, .. } => {
-                kernels::matrix::is_blocked([*m, *k, *n], Layout::Transposed)
-            }
-            Self::Convolution(shape) => kernels::convolution::is_blocked(shape),
-        }
-    }
-
-    /// Computes a party's third of the map from its two parts of both operands.
-    ///
-    /// # Panics
-    /// Unless the map [has thirds](Self::has_thirds) and the processor supports them.
-    pub fn third(&self, third: Third, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
-        let matrix = |out: &mut [u64], batch, sizes, layout| {
-            kernels::matrix::third_of_batch(third, out, batch, sizes, layout, parts);
-        };
-        match *self {
-            Self::Elementwise { .. } => panic!("no third of elementwise products"),
-            Self::Matrix { batch, m, k, n } => matrix(out, batch, [m, k, n], Layout::Straight),
-            Self::ByTransposed { batch, m, k, n } => {
-                matrix(out, batch, [m, k, n], Layout::Transposed);
-            }
-            Self::Convolution(shape) => kernels::convolution::third(third, &shape, out, parts),
-        }
-    }
-
-    /// Encodes the map and the truncation after it as numbers, which are equal only for equal ones.
-    #[must_use]
-    pub fn parameters(&self, truncate: Option<Shift>) -> Vec<u64> {
-        let mut parameters = vec![truncate.map_or(0, Shift::parameter)];
-        let mut add = |sizes: &[usize]| parameters.extend(sizes.iter().map(|size| *size as u64));
-        match *self {
-            Self::Elementwise { n } => add(&[0, n]),
-            Self::Matrix { batch, m, k, n } => add(&[1, batch, m, k, n]),
-            Self::ByTransposed { batch, m, k, n } => add(&[3, batch, m, k, n]),
-            Self::Convolution(Convolution {
-                batch,
-                groups,
-                in_channels,
-                out_channels,
-                input,
-                kernel,
-                stride,
-                padding,
-                dilation,
-            }) => {
-                add(&[2, batch, groups, in_channels, out_channels]);
-                [input, kernel, stride, padding, dilation]
-                    .iter()
-                    .for_each(|pair| add(pair));
-            }
-        }
-        parameters
-    }
-
-    /// Returns the name of the step, for errors and reports.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Elementwise { .. } => "multiply",
-            Self::Matrix { .. } | Self::ByTransposed { .. } => "matrix product",
-            Self::Convolution(_) => "convolution",
-        }
-    }
+/// Encodes a map and the truncation after it as numbers, which are equal only for equal ones.
+pub(crate) fn parameters(map: &Bilinear, truncate: Option<Shift>) -> Vec<u64> {
+    let mut parameters = vec![truncate.map_or(0, Shift::parameter)];
+    parameters.extend(map.sizes());
+    parameters
 }

@@ -5,19 +5,23 @@
 
 use crate::bits::bit_at;
 use crate::checking::only_summand;
+use crate::operand::{Resident, parameters};
 use crate::{
-    Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Hold, Join, Kept, Next, Operand,
+    Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Hold, Join, Kept, Name, Next, Operand,
     Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Summands, Tally,
     ThreatModel, Trust, fibers, residues, steps,
 };
+use kernels::device::{self, Device};
 use kernels::planes::{split, words_of};
 use kernels::stream::{Key, Stream};
 use net::Channel;
 use std::mem;
+use std::sync::Arc;
 
 /// One party of the reference protocol.
 pub struct Plain {
     channel: Channel,
+    device: Arc<dyn Device>,
     /// The values that the last truncation kept for its check, as in other protocols.
     kept: Kept,
     /// The coins of checks.
@@ -38,9 +42,10 @@ pub fn threat_model(parties: usize) -> ThreatModel {
 impl Plain {
     /// Creates one of any number of parties in one process.
     #[must_use]
-    pub fn new(channel: Channel) -> Self {
+    pub fn new(channel: Channel, device: Arc<dyn Device>) -> Self {
         Self {
             channel,
+            device,
             kept: Kept::default(),
             coins: Stream::new(&Key::from_bytes([0; 16]), "plain: coins"),
         }
@@ -159,8 +164,13 @@ impl Protocol for Plain {
         out: PartsMut,
     ) -> Result<()> {
         self.channel
-            .begin_of(map.name(), map.lengths().2, &map.parameters(truncate));
-        map.evaluate(out[0], &[(x.parts[0], y.parts[0])]);
+            .begin_of(map.name(), map.lengths().2, &parameters(map, truncate));
+        let (x, y) = (
+            x.words(x.parts[0], Resident::First),
+            y.words(y.parts[0], Resident::First),
+        );
+        let computed = self.device.bilinear(map, out[0], &[device::Term { x, y }]);
+        computed.map_err(|error| self.channel.device_failed(error))?;
         if let Some(shift) = truncate {
             self.truncated(out[0], shift);
         }
@@ -169,6 +179,10 @@ impl Protocol for Plain {
 
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
         steps::affine(self, sum, out)
+    }
+
+    fn forget(&mut self, name: Name) {
+        self.device.forget(name);
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {

@@ -11,8 +11,10 @@ use crate::correlations::file::{self, Place};
 use crate::correlations::job::Job;
 use crate::sealed::{Header, MOST_RUNS, Writer};
 use crate::{Error, Result, Settings};
+use kernels::device::Device;
 use kernels::stream::random_key;
 use net::{Channel, Mesh, Patience};
+use std::sync::Arc;
 
 /// The channel on which the parties agree on what to make.
 const CHANNEL: u16 = 0;
@@ -27,6 +29,7 @@ const CHANNEL: u16 = 0;
 pub fn make(
     settings: &Settings,
     mesh: &Mesh,
+    device: &Arc<dyn Device>,
     demand: &Demand,
     runs: u32,
     place: &Place,
@@ -47,7 +50,7 @@ pub fn make(
     }
     let patience = Patience::default();
     patience.set_needed(true);
-    let mut source = settings.environment(mesh)?.source(patience)?;
+    let mut source = settings.environment(mesh, device)?.source(patience)?;
     let mut channel = mesh.channel(CHANNEL);
     let header = Header {
         id: agree(&mut channel, demand, runs)?,

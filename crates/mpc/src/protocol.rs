@@ -64,6 +64,10 @@ pub trait Protocol: Send {
     /// Computes the sum of several bilinear maps and addends, and truncates it once.
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()>;
 
+    /// Forgets an operand's name, which may stand for another value from here on. What the protocol
+    /// or its device keeps of the operand is no longer needed.
+    fn forget(&mut self, name: Name);
+
     /// Truncates: x / 2^shift for signed |x| < 2^62, rounded up or down. The result is exact if x
     /// is a multiple of 2^shift, and always within one unit.
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()>;
@@ -265,8 +269,4 @@ pub trait Correlated {
 
     /// Announces that the expected program has ended.
     fn expect_no_more(&mut self);
-
-    /// Forgets an operand's name, which may stand for another value from here on. Its mask is no
-    /// longer needed.
-    fn forget(&mut self, name: Name);
 }

@@ -12,7 +12,9 @@ use crate::plain::{self, Plain};
 use crate::replicated::{self, Replicated, sealing};
 use crate::submission::Unseal;
 use crate::{Error, Protocol, Result, ThreatModel, Trust};
+use kernels::device::Device;
 use net::{Channel, Mesh, Patience};
+use std::sync::Arc;
 
 /// The channel that the protocol uses.
 const CHANNEL: u16 = 0;
@@ -112,6 +114,8 @@ pub(crate) struct Environment<'a> {
     pub record: bool,
     /// Whether zeros replace the correlations that the source would make.
     pub rehearsed: bool,
+    /// What this party evaluates products on.
+    pub device: &'a Arc<dyn Device>,
 }
 
 const REPLICATED: &str = "replicated";
@@ -127,7 +131,10 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         secret: true,
         serves: Some(sealing::joined),
         threat_model: |parties, _| replicated::threat_model(REPLICATED, parties, true),
-        open: |environment| Ok(Box::new(Replicated::new(online(environment.mesh)?)?)),
+        open: |environment| {
+            let channel = online(environment.mesh)?;
+            Ok(Box::new(Replicated::new(channel, environment.device())?))
+        },
     },
     ProtocolProvider {
         name: MALICIOUS,
@@ -139,7 +146,8 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         threat_model: |parties, _| replicated::threat_model(MALICIOUS, parties, false),
         open: |environment| {
             let channel = online(environment.mesh)?;
-            Ok(Box::new(Replicated::malicious(channel)?))
+            let device = environment.device();
+            Ok(Box::new(Replicated::malicious(channel, device)?))
         },
     },
     ProtocolProvider {
@@ -160,7 +168,10 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         secret: false,
         serves: None,
         threat_model: |parties, _| Ok(plain::threat_model(parties)),
-        open: |environment| Ok(Box::new(Plain::new(online(environment.mesh)?))),
+        open: |environment| {
+            let channel = online(environment.mesh)?;
+            Ok(Box::new(Plain::new(channel, environment.device())))
+        },
     },
 ];
 
@@ -264,7 +275,7 @@ impl Environment<'_> {
     fn transfer(&self, patience: &Patience) -> Result<Transfer> {
         let ids = [correlations::CHANNEL, correlations::REFILLS];
         let [channel, refills] = ids.map(|id| self.channel(id, patience.clone()));
-        Transfer::new(channel, refills)
+        Transfer::new(channel, refills, self.device())
     }
 
     fn channel(&self, id: u16, patience: Patience) -> Channel {
@@ -280,7 +291,11 @@ impl Environment<'_> {
         let source = self.source(patience.clone())?;
         patience.set_needed(false);
         let supply = Supply::start(source, patience, self.record)?;
-        Additive::new(online(self.mesh)?, supply, self.trust())
+        Additive::new(online(self.mesh)?, supply, self.trust(), self.device())
+    }
+
+    fn device(&self) -> Arc<dyn Device> {
+        Arc::clone(self.device)
     }
 }
 
@@ -317,6 +332,7 @@ fn online(mesh: &Mesh) -> Result<Channel> {
 #[cfg(feature = "mutation")]
 pub fn open_exactly(
     mesh: &Mesh,
+    device: Arc<dyn Device>,
     change: impl FnOnce(&mut Channel, &mut kernels::stream::Stream),
 ) -> Result<Additive> {
     let patience = Patience::default();
@@ -330,5 +346,5 @@ pub fn open_exactly(
     supply.make_exactly();
     let provider = SOURCES.iter().find(|source| source.needs == Needs::Dealer);
     let trust = provider.map_or(Trust::NOBODY, SourceProvider::trust);
-    Additive::new(online(mesh)?, supply, trust)
+    Additive::new(online(mesh)?, supply, trust, device)
 }

@@ -4,7 +4,7 @@ use kernels::convolution::Convolution;
 use kernels::planes::words_of;
 use mpc::{
     Bilinear, Cost, Name, Opening, Operand, Operation, OwnedFiber, Protocol, Recipient, Result,
-    Shift, functions,
+    Shift,
 };
 use std::sync::mpsc::channel;
 use testkit::{Random, Shared, edge_words, measured, run, setting};
@@ -458,7 +458,7 @@ fn a_forgotten_name_is_free_again() {
     for parties in PARTIES {
         let opened = among(parties, |p| {
             let mut opened = Vec::new();
-            functions::forget(p, 5);
+            p.forget(5);
             for (round, n) in [100, 100, 7, 300].into_iter().enumerate() {
                 let map = Bilinear::Elementwise { n };
                 let words = Random::new(round as u64).words(n);
@@ -480,8 +480,8 @@ fn a_forgotten_name_is_free_again() {
                     assert!(product.open(p)? == squares, "round {round}");
                     opened.push(cost.bits / 64 / (p.parties() as u64 - 1));
                 }
-                functions::forget(p, 5);
-                functions::forget(p, 6);
+                p.forget(5);
+                p.forget(6);
             }
             Ok(opened)
         });
@@ -513,7 +513,7 @@ fn parties_forget_when_they_like() {
                 })?;
                 assert!(product.open(p)? == squares, "round {round}");
                 if round % parties as Name == p.party() as Name {
-                    (0..=round).for_each(|name| functions::forget(p, name));
+                    (0..=round).for_each(|name| p.forget(name));
                 }
             }
             Ok(())

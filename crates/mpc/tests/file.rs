@@ -4,7 +4,7 @@
 use kernels::convolution::Convolution;
 use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
-use mpc::{Bilinear, Operand, Protocol, Recipient, Result, Settings, functions};
+use mpc::{Bilinear, Operand, Protocol, Recipient, Result, Settings};
 use net::Mesh;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,11 +100,11 @@ fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
     let recorded = p.correlated().and_then(|of| of.demand()).is_some();
     let early = !recorded && p.party() == 0;
     if early {
-        functions::forget(p, 7);
+        p.forget(7);
     }
     let short = x.truncated(p, 8)?;
     if !early {
-        functions::forget(p, 7);
+        p.forget(7);
     }
     p.reveal(&short.slices(), Recipient::One(0)).map(drop)
 }
@@ -114,7 +114,7 @@ fn recorded(n: usize) -> Demand {
         record: true,
         ..settings("dealer")
     };
-    let open = |mesh: &Mesh| mpc::open(&settings, mesh, true);
+    let open = |mesh: &Mesh| mpc::open(&settings, mesh, &testkit::device(), true);
     let demands = run_opened(PARTIES, Some(&deal), open, |p| {
         program(&mut **p, n)?;
         let demand = p.correlated().and_then(|of| of.demand());
@@ -128,9 +128,15 @@ fn made(folder: &Folder, demand: &Demand, source: &str, runs: u32) {
     let open = |mesh: &Mesh| {
         let place = folder.place(mesh.party());
         let mut heard = 0;
-        mpc::preprocessing::make(&settings(source), mesh, demand, runs, &place, |done, _| {
-            heard = done
-        })?;
+        mpc::preprocessing::make(
+            &settings(source),
+            mesh,
+            &testkit::device(),
+            demand,
+            runs,
+            &place,
+            |done, _| heard = done,
+        )?;
         assert_eq!(heard, demand.len() * runs as usize);
         Ok(())
     };
@@ -153,7 +159,7 @@ fn used(folder: &Folder, n: usize) -> std::result::Result<(), String> {
                         file: Some(folder.place(mesh.party())),
                         ..settings("file")
                     };
-                    let outcome = mpc::open(&settings, &mesh, true)
+                    let outcome = mpc::open(&settings, &mesh, &testkit::device(), true)
                         .and_then(|mut protocol| program(&mut *protocol, n));
                     match &outcome {
                         Ok(()) => mesh.close(),

@@ -16,7 +16,7 @@ fn in_small_parts<T: Send>(program: impl Fn(&mut dyn Protocol) -> Result<T> + Sy
     let results = run_opened(
         2,
         Some(&deal),
-        |mesh| mpc::open_exactly(mesh, |_, _| ()),
+        |mesh| mpc::open_exactly(mesh, testkit::device(), |_, _| ()),
         |p: &mut Additive| {
             p.compare_by_tables();
             p.take_parts_of(PART);

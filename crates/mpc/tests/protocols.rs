@@ -302,7 +302,7 @@ mod rounding_at_random {
         testkit::run_opened(
             3,
             None,
-            |mesh| Replicated::new(mesh.channel(0)),
+            |mesh| Replicated::new(mesh.channel(0), testkit::device()),
             |p| {
                 p.streams()[2].mute(|_| true);
                 for split in splits {
@@ -317,7 +317,7 @@ mod rounding_at_random {
         testkit::run_opened(
             2,
             Some(&testkit::deal),
-            |mesh| mpc::open_exactly(mesh, |_, _| ()),
+            |mesh| mpc::open_exactly(mesh, testkit::device(), |_, _| ()),
             |p| {
                 for split in splits {
                     let pairs = p.streams().iter_mut().flatten();
@@ -366,7 +366,7 @@ mod tossed_coins {
             let of_three = run_opened(
                 3,
                 None,
-                |mesh| Replicated::new(mesh.channel(0)),
+                |mesh| Replicated::new(mesh.channel(0), testkit::device()),
                 |p| {
                     p.streams()[2].mute(|_| true);
                     are_seen(p, tosses)
@@ -375,7 +375,7 @@ mod tossed_coins {
             let of_three_that_prove = run_opened(
                 3,
                 None,
-                |mesh| Replicated::malicious(mesh.channel(0)),
+                |mesh| Replicated::malicious(mesh.channel(0), testkit::device()),
                 |p| {
                     p.streams()[2].mute(|_| true);
                     are_seen(p, tosses)
@@ -384,7 +384,7 @@ mod tossed_coins {
             let of_two = run_opened(
                 2,
                 Some(&testkit::deal),
-                |mesh| mpc::open_exactly(mesh, |_, _| ()),
+                |mesh| mpc::open_exactly(mesh, testkit::device(), |_, _| ()),
                 |p| {
                     p.coins().mute(|_| true);
                     are_seen(p, tosses)
@@ -442,7 +442,7 @@ mod thirds {
             None,
             |mesh| {
                 let says = says[mesh.party()];
-                Replicated::with_thirds(mesh.channel(0), says)
+                Replicated::with_thirds(mesh.channel(0), testkit::device(), says)
             },
             |p| -> Result<Vec<u64>> {
                 let (x, y) = (Shared::input(p, 0, &x)?, Shared::input(p, 1, &y)?);
@@ -465,7 +465,7 @@ mod thirds {
 
     #[test]
     fn whoever_has_them() {
-        let has = kernels::matrix::thirds();
+        let has = testkit::device().thirds();
         let [all, narrow, none] = [3, 2, 0].map(Thirds::of_word);
         for says in [
             [has; 3],

@@ -220,7 +220,7 @@ fn what_two_parties_share_is_not_of_the_common_key() {
         run_opened(
             3,
             None,
-            |mesh| Replicated::new(mesh.channel(0)),
+            |mesh| Replicated::new(mesh.channel(0), testkit::device()),
             |p| {
                 let taken = |p: &mut Replicated| p.streams().map(|stream| stream.reserved().len());
                 p.streams()[2].mute(|_| true);
@@ -314,7 +314,7 @@ fn a_server_that_tells_two_lists_of_clients_is_found_out_before_any_client_is_to
         (0, [0, 1, 2], 2, false),
     ] {
         let results = ended(|mesh| {
-            let mut p = Replicated::new(mesh.channel(0))?;
+            let mut p = Replicated::new(mesh.channel(0), testkit::device())?;
             let mine = BTreeMap::from([(0, [0; 32]), (10, [0; 32])]);
             let count = if mesh.party() == liar {
                 tell_lists(&mut p, told.map(|count| &[0, 10][..count]))?;
@@ -374,7 +374,7 @@ fn what_is_passed_on_and_was_not_signed_is_noticed() {
         let mut changed = right.clone();
         change(&mut changed[1][REST]);
         let results = ended(|mesh| {
-            let mut p = Replicated::new(mesh.channel(0))?;
+            let mut p = Replicated::new(mesh.channel(0), testkit::device())?;
             let pieces = if mesh.party() == 1 { &changed } else { &right };
             taken(&mut p, pieces, 99)
         });
@@ -481,7 +481,7 @@ fn every_party_lacks_one_part_of_the_noise() {
     let found = run_opened(
         3,
         None,
-        |mesh| Replicated::new(mesh.channel(0)),
+        |mesh| Replicated::new(mesh.channel(0), testkit::device()),
         |p| {
             let mut x = Shared::made(p, N, |p, out| {
                 p.trivial(&vec![7; N], out);
@@ -527,7 +527,7 @@ fn lacked(party: usize) -> Vec<i64> {
     let found = run_opened(
         3,
         None,
-        |mesh| Replicated::new(mesh.channel(0)),
+        |mesh| Replicated::new(mesh.channel(0), testkit::device()),
         |p| {
             let place = (p.party() + 3 - party) % 3;
             let [next, previous, common] = p.streams();
@@ -587,7 +587,7 @@ fn what_is_sealed_is_told_by_two_and_uniform_but_for_its_sum() {
             let told = run_opened(
                 3,
                 None,
-                |mesh| Replicated::new(mesh.channel(0)),
+                |mesh| Replicated::new(mesh.channel(0), testkit::device()),
                 |p| {
                     // The sharing's own mask, from k20, is zero, so that only the masks of sealing,
                     // from k01, hide x.
@@ -630,7 +630,7 @@ fn components_that_clients_get_are_uniform_but_for_their_sum() {
             let told = run_opened(
                 3,
                 None,
-                |mesh| Replicated::malicious(mesh.channel(0)),
+                |mesh| Replicated::malicious(mesh.channel(0), testkit::device()),
                 |p| {
                     // The sharing has no masks of its own.
                     let [next, previous, common] = p.streams();

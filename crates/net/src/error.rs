@@ -1,6 +1,7 @@
 //! Errors as data: who is to blame, and what happened, with its parties, steps and times. The
 //! module [`wording`](crate::wording) turns them into text.
 
+use kernels::device::DeviceError;
 use std::io;
 use std::time::Duration;
 
@@ -417,6 +418,13 @@ pub enum Error {
         /// The problem.
         fault: SetupFault,
     },
+    /// What this party evaluates products on failed: a card, or its driver.
+    Device {
+        /// The step in which it failed.
+        step: String,
+        /// The failure, with its sizes, and the remedy.
+        fault: Fault,
+    },
     /// The user ended this party.
     Interrupted,
     /// This party's own program asked for something impossible.
@@ -545,6 +553,28 @@ pub fn no_thread(of: &str) -> Error {
          or raise the \
          limits of threads and memory"
     ))
+}
+
+/// A device that cannot be opened.
+impl From<DeviceError> for Error {
+    fn from(error: DeviceError) -> Self {
+        Self::setup(said(error))
+    }
+}
+
+/// Returns a device's failure as the problem and its remedy.
+pub(crate) fn said(error: DeviceError) -> Fault {
+    let what = error.to_string();
+    match error {
+        DeviceError::Unavailable { remedy, .. } => Fault::new(what, remedy),
+        DeviceError::Memory { .. } => Fault::new(
+            what,
+            "end other programs on the card, run smaller batches, or choose device \"cpu\"",
+        ),
+        DeviceError::Failed { .. } => {
+            Fault::new(what, "start the session anew, or choose device \"cpu\"")
+        }
+    }
 }
 
 impl From<kernels::stream::EntropyError> for Error {

@@ -520,6 +520,12 @@ impl Error {
             }
             Self::Refused { server, reason } => format!("server {server} refused: {reason}"),
             Self::Network { reason } => format!("network: {reason}"),
+            Self::Device { step, fault } => {
+                format!(
+                    "the device of {} failed in step \"{step}\": {fault}",
+                    voice.this()
+                )
+            }
             Self::Setup { fault } => format!("setup: {}", fault.text(voice)),
             Self::Interrupted => "it was interrupted".to_owned(),
             Self::Cheating {
@@ -557,6 +563,7 @@ impl Error {
             ),
             Self::Refused { reason, .. } | Self::Network { reason } => reason.clone(),
             Self::Setup { fault } => fault.text(voice),
+            Self::Device { fault, .. } => format!("its device failed: {fault}"),
             Self::Desync { .. }
             | Self::Interrupted
             | Self::Misuse { .. }
@@ -674,9 +681,13 @@ mod tests {
         let peers = peer.into_iter().map(|fault| Error::peer(1, "mul", fault));
         let setups = setup.into_iter().map(Error::setup);
         let cheating = Error::cheating(2, "matmul", "reveal");
+        let device = Error::Device {
+            step: "matmul".to_owned(),
+            fault: "no memory".into(),
+        };
         peers
             .chain(setups)
-            .chain([cheating, desync, differ])
+            .chain([device, cheating, desync, differ])
             .collect()
     }
 

@@ -51,6 +51,27 @@ fn a_good_file_is_read() {
 }
 
 #[test]
+fn each_member_may_name_a_device() {
+    let with = |device: &str| {
+        let dealer = "[dealer]\naddress = \"carol:1\"\ncertificate = \"carol.pem\"\n";
+        format!("source = \"dealer\"\n{GOOD}device = {device}\n{dealer}device = \"cpu\"\n")
+    };
+    let config = parse(&with("\"simulated\"")).unwrap();
+    assert_eq!(config.device(0), Ok(None));
+    assert_eq!(config.device(1), Ok(Some("simulated")));
+    assert_eq!(config.device(2), Ok(Some("cpu")));
+    assert!(matches!(config.device(3), Err(Error::Misuse { .. })));
+    for odd in [
+        "\"a card\"",
+        "\"\\u0007\"",
+        &format!("{:?}", "x".repeat(65)),
+    ] {
+        let text = refused(&with(odd));
+        assert!(text.contains("device are short names"), "{text}");
+    }
+}
+
+#[test]
 fn a_dealer_comes_after_the_parties() {
     let text = format!(
         "source = \"dealer\"\n{GOOD}\n[dealer]\naddress = \"carol.example:7400\"\ncertificate = \

@@ -6,10 +6,11 @@ use ::session::attestation::Attestation;
 use ::session::configured::{self, Choices};
 use ::session::local::{self, Local};
 use ::session::options::seconds;
-use ::session::{Network, Options, use_threads};
+use ::session::{Devices, Network, Options, use_threads};
 use net::tcp::{self, Identity};
 use pyo3::prelude::*;
 use std::path::Path;
+use std::slice;
 use std::sync::{Mutex, PoisonError};
 
 /// A listening socket, made before its address is given to the others.
@@ -53,7 +54,9 @@ impl Session {
     ///
     /// With a network, a round trip in seconds and bytes a second, links are as slow as that. With
     /// `zeros`, these replace what the source makes: results are right, and nothing is secret.
-    #[pyo3(signature = (parties, protocol, timeout, threads=None, source=None, network=None, zeros=false))]
+    /// `devices` names one device for all parties, or one for each; by default all compute on this
+    /// processor.
+    #[pyo3(signature = (parties, protocol, timeout, threads=None, source=None, network=None, zeros=false, devices=None))]
     #[expect(clippy::too_many_arguments, reason = "options, by name")]
     fn in_memory(
         py: Python<'_>,
@@ -64,11 +67,13 @@ impl Session {
         source: Option<String>,
         network: Option<(f64, f64)>,
         zeros: bool,
+        devices: Option<Vec<String>>,
     ) -> PyResult<Vec<Self>> {
         use_threads(threads).map_err(raise)?;
         let open = || {
             let options = Options::new(protocol, source, seconds(timeout)?)?;
-            let mut options = options.in_words(&PARTIES).over(imitated(network)?);
+            let options = options.in_words(&PARTIES).over(imitated(network)?);
+            let mut options = options.on(chosen(devices.as_deref())?);
             options.settings.rehearsed = zeros;
             local::in_memory(parties, &options)
         };
@@ -95,7 +100,7 @@ impl Session {
 
     /// Opens one party of the session that a configuration file describes.
     #[staticmethod]
-    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false, checked=None, program=None))]
+    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false, checked=None, program=None, device=None))]
     #[expect(clippy::too_many_arguments, reason = "what the file may leave open")]
     fn connect(
         py: Python<'_>,
@@ -108,10 +113,12 @@ impl Session {
         record: bool,
         checked: Option<bool>,
         program: Option<Vec<u8>>,
+        device: Option<String>,
     ) -> PyResult<Self> {
         use_threads(threads).map_err(raise)?;
         let open = || {
             let choices = Choices {
+                device,
                 protocol,
                 source,
                 timeout: timeout.map(seconds).transpose()?,
@@ -128,9 +135,10 @@ impl Session {
     /// Opens one party of a session between processes of this machine, from the data that their
     /// parent hands out. With `servers`, errors call the parties servers of a federation. With a
     /// network, a round trip in seconds and bytes a second, this party's links are as slow as that.
-    /// With an attestation, all members attest.
+    /// With an attestation, all members attest. `device` names what this party evaluates products
+    /// on; by default this processor.
     #[staticmethod]
-    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false, network=None, attestation=None))]
+    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false, network=None, attestation=None, device=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "what a party knows of the others"
@@ -149,6 +157,7 @@ impl Session {
         servers: bool,
         network: Option<(f64, f64)>,
         attestation: Option<&crate::attestation::Attestation>,
+        device: Option<String>,
     ) -> PyResult<Self> {
         let (words, raise) = members(servers);
         let attestation = attestation.map(|attestation| attestation.inner.clone());
@@ -162,6 +171,7 @@ impl Session {
         let open = || {
             let options = Options::new(protocol, source, seconds(timeout)?)?;
             let options = options.in_words(words).over(imitated(network)?);
+            let options = options.on(chosen(device.as_ref().map(slice::from_ref))?);
             local.connect(&options.attested(attestation)?)
         };
         py.detach(open).map(Self::new).map_err(raise)
@@ -232,6 +242,11 @@ pub fn deal_local(
         local.serve(&options.over(imitated(network)?))
     };
     py.detach(serve).map_err(raise)
+}
+
+/// Finds the devices that were named, or this processor.
+fn chosen(names: Option<&[String]>) -> ::session::Result<Devices> {
+    names.map_or_else(|| Ok(Devices::default()), Devices::named)
 }
 
 /// Makes the network that links are to imitate.

@@ -52,6 +52,12 @@ create_exception!(
 );
 create_exception!(
     tacit._core,
+    DeviceError,
+    TacitError,
+    "What this party evaluates products on failed, such as a card without enough memory."
+);
+create_exception!(
+    tacit._core,
     SetupError,
     TacitError,
     "Configuration, addresses or certificates are wrong."
@@ -139,6 +145,7 @@ fn exception(error: &mpc::Error, words: &Words, party: Option<usize>) -> PyErr {
         mpc::Error::Cheating { .. } => CheatingError::new_err(text),
         mpc::Error::Refused { .. } => RefusedError::new_err(text),
         mpc::Error::Network { .. } => NetworkError::new_err(text),
+        mpc::Error::Device { .. } => DeviceError::new_err(text),
         mpc::Error::Setup { .. } => SetupError::new_err(text),
         mpc::Error::Stopped { .. } => StoppedError::new_err(text),
     };
@@ -192,6 +199,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CheatingError", py.get_type::<CheatingError>())?;
     module.add("RefusedError", py.get_type::<RefusedError>())?;
     module.add("NetworkError", py.get_type::<NetworkError>())?;
+    module.add("DeviceError", py.get_type::<DeviceError>())?;
     module.add("SetupError", py.get_type::<SetupError>())?;
     module.add("MisuseError", py.get_type::<MisuseError>())?;
     module.add("StoppedError", py.get_type::<StoppedError>())

@@ -7,6 +7,7 @@ use ::session::Stream;
 use net::Reading;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A party's links and protocol. A sharing is a list of `parts` arrays: int64 words, or uint8 bits.
@@ -200,6 +201,14 @@ impl Session {
         Ok(taken.map(|taken| (taken.time.as_secs_f64(), taken.bytes_sent, taken.rounds)))
     }
 
+    /// Kind of the device that evaluates this party's products, the products that it has computed
+    /// itself, and the bytes that were copied to it and from it.
+    fn device(&self) -> PyResult<(&'static str, u64, u64)> {
+        let done = self.inner.device_counters();
+        let done = done.map_err(|error| self.raise(error))?;
+        Ok((self.inner.device(), done.products, done.bytes_copied))
+    }
+
     /// Kind of evidence, number of members whose evidence was accepted, signatures made here, and
     /// seconds spent on both; `None` if the members have not attested.
     fn attestation(&self) -> PyResult<Option<(&'static str, usize, u64, f64)>> {
@@ -335,6 +344,41 @@ pub fn protocols() -> Vec<ProtocolRow> {
         )
     })
     .collect()
+}
+
+/// Sets the folders in which the libraries of a card are looked for.
+#[pyfunction]
+pub fn look_for_libraries_in(folders: Vec<PathBuf>) {
+    ::session::devices::look_in(folders);
+}
+
+/// Opens the card, compares its products with this processor's, and measures it. Raises a
+/// `SetupError` if there is none that can be used.
+#[pyfunction]
+pub fn probe_card(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let found = py.detach(::session::devices::probe).map_err(raise)?;
+    let entries = PyDict::new(py);
+    entries.set_item("card", &found.card)?;
+    entries.set_item("capability", found.capability)?;
+    entries.set_item("driver", found.driver)?;
+    entries.set_item("compiler", found.compiler)?;
+    let [free, total] = found.memory;
+    entries.set_item("memory_free", free)?;
+    entries.set_item("memory_total", total)?;
+    entries.set_item("is_right", found.is_right)?;
+    let rates = found.rates.iter();
+    let rates: Vec<_> = rates
+        .map(|rate| (rate.size, rate.multiply_adds, rate.bytes_copied))
+        .collect();
+    entries.set_item("rates", rates)?;
+    Ok(entries)
+}
+
+/// Returns name and summary of each device that parties may choose, the default first.
+#[pyfunction]
+pub fn devices() -> Vec<(&'static str, &'static str)> {
+    let known = ::session::devices::DEVICES.iter();
+    known.map(|known| (known.name, known.summary)).collect()
 }
 
 /// Returns all sources of correlations, the default first.

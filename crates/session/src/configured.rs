@@ -2,7 +2,8 @@
 
 use crate::attestation::Attestation;
 use crate::options::{protocol_of, settings};
-use crate::{Options, Session, Transport, Words, deal, local};
+use crate::{Options, Session, Transport, Words, deal, devices, local};
+use kernels::device::{Cpu, Device};
 use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
 use mpc::{Error, Needs, Result, preprocessing};
@@ -10,6 +11,7 @@ use net::config::{Config, LONGEST_TIMEOUT, LenientConfig};
 use net::tcp::{self, Identity};
 use net::{Members, Mesh};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Time for which a member whose set-up fails tries to reach the others, which may be starting too.
@@ -30,6 +32,8 @@ pub struct Choices {
     pub checked: Option<bool>,
     /// Words of texts for the members and for advice.
     pub words: Option<&'static Words>,
+    /// Name of this party's device.
+    pub device: Option<String>,
     /// Content of the program, whose digest is attested if the file asks for it.
     pub program: Option<Vec<u8>>,
 }
@@ -78,11 +82,13 @@ pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> 
             options.settings.file = path.map(|path| Place { path, secret });
         }
         let is_checked = choices.checked.unwrap_or(config.checked);
-        Ok((Ready::new(&config, Some(party), options)?, is_checked))
+        let ready = Ready::new(&config, Some(party), options)?;
+        let device = device(&config, party, choices.device.as_deref())?;
+        Ok((ready, device, is_checked))
     })?;
-    let (ready, is_checked) = ready;
+    let (ready, device, is_checked) = ready;
     let (mesh, options) = ready.meet()?;
-    let session = Session::open(mesh, &options.settings, Transport::Tls)?;
+    let session = Session::open(mesh, &options.settings, device, Transport::Tls)?;
     Ok(session.checked(is_checked))
 }
 
@@ -96,9 +102,20 @@ pub fn serve(path: &Path, timeout: Option<Duration>, words: &'static Words) -> R
         let config = Config::read(path)?;
         let options = Options::of_dealer(timeout.unwrap_or(config.timeout))?;
         let options = options.attested(Attestation::of_dealer(&config)?)?;
-        Ready::new(&config, None, options.in_words(words))
+        let ready = Ready::new(&config, None, options.in_words(words))?;
+        Ok((ready, device(&config, config.parties(), None)?))
     })?;
-    deal(&ready.meet()?.0)
+    let (ready, device) = ready;
+    deal(&ready.meet()?.0, device)
+}
+
+/// Opens a member's device: the chosen one, or the one that the file names for the member. The
+/// dealer has the number after the last party.
+fn device(config: &Config, member: usize, chosen: Option<&str>) -> Result<Arc<dyn Device>> {
+    match chosen.or(config.device(member)?) {
+        Some(name) => devices::open(name),
+        None => Ok(Arc::new(Cpu::default())),
+    }
 }
 
 /// Opens, in this process, all parties of the sessions for which that source makes a file of
@@ -156,7 +173,7 @@ pub fn make(
     words: &'static Words,
     progress: impl FnMut(usize, usize),
 ) -> Result<()> {
-    let (ready, place) = telling(path, Some(party), || {
+    let made = telling(path, Some(party), || {
         let config = Config::read(path)?;
         if config.attestation().is_some() {
             return Err(Error::misuse(
@@ -169,11 +186,15 @@ pub fn make(
             path: work.out.clone(),
             secret: config.identity(party, false)?.key,
         };
-        Ok((Ready::new(&config, Some(party), options)?, place))
+        let ready = Ready::new(&config, Some(party), options)?;
+        let device = device(&config, party, None)?;
+        Ok((ready, device, place))
     })?;
+    let (ready, device, place) = made;
     let (mesh, options) = ready.meet()?;
     let Making { demand, runs, .. } = work;
-    let made = preprocessing::make(&options.settings, &mesh, demand, *runs, &place, progress);
+    let settings = &options.settings;
+    let made = preprocessing::make(settings, &mesh, &device, demand, *runs, &place, progress);
     match made {
         Ok(()) => mesh.close(),
         Err(error) => {

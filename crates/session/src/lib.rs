@@ -8,6 +8,7 @@
 //! | [`limits`] | range checks of operations' arguments |
 //! | [`attestation`] | what members attest, and how they judge each other |
 //! | [`configured`] | the members of a `parties.toml`: parties, the dealer, makers of files |
+//! | [`devices`] | what parties evaluate products on, by name |
 //! | [`doctor`] | an examination whether a session is possible, before it is tried |
 //! | [`submissions`] | submissions of clients outside of the session, as operands |
 //! | [`local`] | members in other processes of this machine, and in this process |
@@ -16,6 +17,7 @@
 
 pub mod attestation;
 pub mod configured;
+pub mod devices;
 pub mod doctor;
 pub mod limits;
 pub mod local;
@@ -25,6 +27,7 @@ mod streams;
 pub mod submissions;
 mod vouching;
 
+pub use devices::Devices;
 pub use mpc::{Error, Result};
 pub use net::attested::Attestation as Attested;
 pub use net::{Fault, Network, Voice, Words};
@@ -32,15 +35,18 @@ pub use options::{Options, network, use_threads};
 pub use session::{Session, Transport};
 pub use streams::Stream;
 
+use kernels::device::Device;
 use mpc::correlations::dealer::Dealer;
 use net::Mesh;
+use std::sync::Arc;
 
-/// Deals correlations until the parties have finished.
+/// Deals correlations until the parties have finished. `device` evaluates products of masks.
 ///
 /// # Errors
-/// Errors of the links, and `Peer` for a party that asks for something impossible.
-pub fn deal(mesh: &Mesh) -> Result<()> {
-    Dealer::new(mesh)?.serve()?;
+/// Errors of the links and of the device, and `Peer` for a party that asks for something
+/// impossible.
+pub fn deal(mesh: &Mesh, device: Arc<dyn Device>) -> Result<()> {
+    Dealer::new(mesh, device)?.serve()?;
     mesh.close()
 }
 

@@ -1,9 +1,11 @@
 //! Sessions on one machine: between processes that one parent starts, and between threads.
 
 use crate::{Options, Session, Transport, deal};
+use kernels::device::Cpu;
 use mpc::{Error, Result};
 use net::tcp::{self, Identity, Listener};
 use net::{MOST_PARTIES, Mesh, in_process};
+use std::sync::Arc;
 use std::thread;
 
 /// A member's share of what the parent of several processes hands out.
@@ -25,15 +27,21 @@ impl Local {
     /// `Setup` or `Misuse` for errors in what was handed out; `Peer` for a member that does not
     /// come.
     pub fn connect(self, options: &Options) -> Result<Session> {
-        Session::open(self.meet(options)?, &options.settings, Transport::Tls)
+        let device = options.devices.open(self.member)?;
+        Session::open(
+            self.meet(options)?,
+            &options.settings,
+            device,
+            Transport::Tls,
+        )
     }
 
-    /// Deals correlations until the parties have finished.
+    /// Deals correlations until the parties have finished, on this machine's processor.
     ///
     /// # Errors
     /// As [`Local::connect`] and [`deal`].
     pub fn serve(self, options: &Options) -> Result<()> {
-        deal(&self.meet(options)?)
+        deal(&self.meet(options)?, Arc::new(Cpu::default()))
     }
 
     fn meet(self, options: &Options) -> Result<Mesh> {
@@ -72,7 +80,8 @@ pub fn rehearsed(parties: usize, options: &Options) -> Result<Vec<Session>> {
 /// agree on keys in parallel; a dealer runs in one more thread.
 ///
 /// # Errors
-/// `Misuse` for a number of parties that the protocol does not support.
+/// `Misuse` for a number of parties that the protocol does not support; `Setup` for a device that
+/// this machine lacks.
 pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     if !(2..=MOST_PARTIES).contains(&parties) {
         return Err(Error::misuse(format!(
@@ -87,18 +96,22 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     }
     let settings = &options.settings;
     settings.check(parties, true)?;
+    options.devices.check(parties)?;
+    let devices: Result<Vec<_>> = (0..parties).map(|at| options.devices.open(at)).collect();
+    let devices = devices?;
     let mut meshes = in_process::mesh_of(parties, options.members()?, options.timeout);
     for dealer in meshes.drain(parties..) {
         // The parties learn why the dealer ends.
-        let work = move || drop(deal(&dealer));
+        let work = move || drop(deal(&dealer, Arc::new(Cpu::default())));
         let started = thread::Builder::new().name("dealer".to_owned()).spawn(work);
         started.map_err(|_| net::no_thread("the dealer"))?;
     }
-    let open = |mesh| Session::open(mesh, settings, Transport::Memory);
+    let open = |(mesh, device)| Session::open(mesh, settings, device, Transport::Memory);
     thread::scope(|scope| {
         let threads = meshes
             .into_iter()
-            .map(|mesh| scope.spawn(move || open(mesh)));
+            .zip(devices)
+            .map(|party| scope.spawn(move || open(party)));
         let threads: Vec<_> = threads.collect();
         threads
             .into_iter()

@@ -1,5 +1,6 @@
 //! Options of a session.
 
+use crate::Devices;
 use crate::attestation::Attestation;
 use mpc::{Error, Needs, Result, Settings};
 use net::config::Config;
@@ -20,6 +21,8 @@ pub struct Options {
     pub network: Option<Network>,
     /// Evidence that all members must give, if any.
     pub attestation: Option<Attestation>,
+    /// What the parties evaluate products on. It need not be equal in all parties.
+    pub devices: Devices,
 }
 
 impl Options {
@@ -51,6 +54,7 @@ impl Options {
             words: &Words::PARTIES,
             network: None,
             attestation: None,
+            devices: Devices::default(),
         })
     }
 
@@ -64,6 +68,12 @@ impl Options {
     #[must_use]
     pub fn over(self, network: Option<Network>) -> Self {
         Self { network, ..self }
+    }
+
+    /// Returns the options with other devices.
+    #[must_use]
+    pub fn on(self, devices: Devices) -> Self {
+        Self { devices, ..self }
     }
 
     /// Returns the options of a session whose members attest.

@@ -13,12 +13,14 @@ pub use shares::Shared;
 pub use submissions::components;
 pub use transcript::{Leak, REPETITIONS, Recorder, Transcript};
 
+use kernels::device::Device;
 use mpc::{Cost, Protocol, Settings};
 use net::Mesh;
 use net::certificates::generate;
 use session::attestation::{Attestation, program};
-pub use session::deal;
-use session::{Session, Transport};
+use session::{Session, Transport, devices};
+use std::env;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A timeout for the slowest test on the slowest machine. Only a failing test waits this long.
@@ -26,6 +28,35 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What the name of a setting begins with whose members attest and sign their messages.
 const ATTESTED: &str = "attested_";
+
+/// The environment variable that names the device of all parties in tests: "cpu" if it is not set.
+pub const DEVICE: &str = "TACIT_TEST_DEVICE";
+
+/// Opens the device that a party of a test computes on. No two parties share one.
+///
+/// # Panics
+/// If [`DEVICE`] names none that this machine has.
+#[must_use]
+pub fn device() -> Arc<dyn Device> {
+    device_named(&env::var(DEVICE).unwrap_or_else(|_| "cpu".to_owned()))
+}
+
+/// Opens a device by name.
+///
+/// # Panics
+/// If this machine has no such device.
+#[must_use]
+pub fn device_named(name: &str) -> Arc<dyn Device> {
+    devices::open(name).unwrap_or_else(|error| panic!("device {name}: {error}"))
+}
+
+/// Deals correlations until the parties have finished.
+///
+/// # Errors
+/// As [`session::deal`].
+pub fn deal(mesh: &Mesh) -> mpc::Result<()> {
+    session::deal(mesh, device())
+}
 
 /// Returns the protocol with its source, and the number of parties, for a name such as "plain",
 /// "replicated", "replicated_malicious" or "additive_3_dealer". After "attested_", [`run`] lets the
@@ -83,7 +114,7 @@ pub fn run<T: Send>(
         has_dealer.then_some(&dealing as Dealing),
         |mesh| {
             attest(mesh)?;
-            Session::open(mesh.clone(), &settings, Transport::Memory)
+            Session::open(mesh.clone(), &settings, device(), Transport::Memory)
         },
         |session| session.work(&program),
     )

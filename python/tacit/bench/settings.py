@@ -10,6 +10,7 @@ import tacit
 from tacit.providers import (
     CONSUMING,
     DEFAULT,
+    DEFAULT_DEVICE,
     DEFAULT_SOURCE,
     LIVE,
     PROTOCOLS,
@@ -35,6 +36,7 @@ class Setting:
     parties: int = PROTOCOLS[DEFAULT].usual_parties
     source: str | None = None
     attestation: str | None = None
+    device: str = DEFAULT_DEVICE
 
     @staticmethod
     def of(protocol: str | None, parties: int | None, source: str | None) -> "Setting":
@@ -62,6 +64,7 @@ class Setting:
             "parties": self.parties,
             "source": self.source,
             "transport": TRANSPORT,
+            "device": self.device,
         }
 
     def threads(self, wanted: int | None) -> int:
@@ -96,6 +99,7 @@ class Setting:
             threads=threads,
             network=network,
             attestation=self.attestation,
+            device=self.device,
         )
 
     @property
@@ -103,7 +107,8 @@ class Setting:
         """Title of the setting in reports."""
         source = f", {SOURCES[self.source].title}" if self.source else ""
         attested = f", attested ({self.attestation})" if self.attestation else ""
-        return f"{self.parties} parties, {self.protocol} sharing{source}{attested}"
+        on = f", on {self.device}" if self.device != DEFAULT_DEVICE else ""
+        return f"{self.parties} parties, {self.protocol} sharing{source}{attested}{on}"
 
 
 #: Settings that ``tacit bench`` measures by default.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.bench.settings import SETTINGS, SETTINGS_OF_PROGRAMS, Setting
 from tacit.commands.options import (
     add_attestation,
+    add_device,
     add_json,
     add_network,
     add_setting,
@@ -58,6 +59,7 @@ def add(commands: Any) -> None:
     )
     add_network(parser)
     add_attestation(parser)
+    add_device(parser)
     add_threads(parser, "threads of each party; cores / parties if not given")
     add_json(parser)
     parser.set_defaults(command=run)
@@ -74,7 +76,9 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.bench.run import chosen
     from tacit.bench.tables import rounds
 
-    settings = [replace(each, attestation=parsed.attestation) for each in settings]
+    settings = [
+        replace(each, attestation=parsed.attestation, device=parsed.device) for each in settings
+    ]
     console = output()
     names = chosen(parsed.only.split(",") if parsed.only else [], parsed.riscv)
     entries: list[dict[str, Any]] = []

@@ -7,6 +7,7 @@ from typing import Any
 from tacit import _core, checksums
 from tacit.commands.options import add_member, add_streams, add_threads, positive
 from tacit.errors import MisuseError, cause, setup_error
+from tacit.libraries import find_libraries
 from tacit.providers import LIVE
 
 #: Kind of a demand's checksum, and remedy for a demand that is not as it was written.
@@ -81,6 +82,7 @@ def make(parsed: argparse.Namespace) -> None:
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("making correlations", total=None)
+        find_libraries()
         _core.make_correlations(
             parsed.config,
             parsed.party,

@@ -8,6 +8,7 @@ from typing import Any
 
 from tacit import _core
 from tacit.commands.options import add_config, add_threads
+from tacit.libraries import find_libraries
 
 
 def add(commands: Any) -> None:
@@ -26,6 +27,7 @@ def run(parsed: argparse.Namespace) -> None:
             f"tacit: the dealer; {_core.threat_model('additive', parties, 'dealer')}",
             file=sys.stderr,
         )
+    find_libraries()
     _core.deal_connected(parsed.config, threads=parsed.threads)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from tacit.commands.options import (
     add_attestation,
+    add_device,
     add_json,
     add_network,
     add_setting,
@@ -23,6 +24,7 @@ def add(commands: Any) -> None:
     add_setting(parser)
     add_network(parser)
     add_attestation(parser)
+    add_device(parser)
     add_json(parser)
     parser.add_argument(
         "--samples", type=positive, metavar="N", help="classify only the first N held-out images"
@@ -45,6 +47,7 @@ def run(parsed: argparse.Namespace) -> None:
         source=setting.source,
         network=parsed.network,
         attestation=setting.attestation,
+        device=setting.device,
     )
     report(console, outcome, threat_model)
     write_json(parsed.json, outcome.as_json())

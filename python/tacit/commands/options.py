@@ -12,7 +12,16 @@ from tacit import _core
 from tacit.atomic_write import cannot_write, write
 from tacit.bench.settings import Setting
 from tacit.errors import setup_error
-from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, described
+from tacit.providers import (
+    CONSUMING,
+    DEFAULT,
+    DEFAULT_DEVICE,
+    DEVICES,
+    LIVE,
+    PROTOCOLS,
+    SOURCES,
+    described,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,6 +74,23 @@ def add_attestation(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_device(command: argparse.ArgumentParser, *, has_config: bool = False) -> None:
+    """Adds the option for what products are evaluated on.
+
+    Args:
+        has_config: whether the command reads parties.toml, in which each party can name its own.
+    """
+    besides = "; overrides the line `device` of this party in parties.toml" if has_config else ""
+    command.add_argument(
+        "--device",
+        choices=list(DEVICES),
+        default=None if has_config else DEFAULT_DEVICE,
+        help="evaluate matrix products and convolutions on it: "
+        f"{described(list(DEVICES.values()))}. All compute the same words, so parties need not "
+        f"choose alike{besides}",
+    )
+
+
 def add_network(command: argparse.ArgumentParser) -> None:
     """Adds the option for the network that the links of this machine imitate."""
     command.add_argument(
@@ -89,7 +115,11 @@ def chosen_setting(parsed: argparse.Namespace) -> Setting:
     """Returns the setting that the options of :func:`add_setting` choose; raises for an impossible
     one, before anything is started."""
     setting = Setting.of(parsed.protocol, parsed.parties, parsed.source)
-    setting = replace(setting, attestation=getattr(parsed, "attestation", None))
+    setting = replace(
+        setting,
+        attestation=getattr(parsed, "attestation", None),
+        device=getattr(parsed, "device", DEFAULT_DEVICE),
+    )
     _core.threat_model(setting.protocol, setting.parties, setting.source)
     return setting
 

@@ -12,7 +12,7 @@ from tacit.atomic_write import cannot_write, write
 from tacit.commands import run_program
 from tacit.commands.absence import WHILE_STARTING, report_absence
 from tacit.commands.correlations import to_bytes
-from tacit.commands.options import add_checked, add_json, add_member, add_threads
+from tacit.commands.options import add_checked, add_device, add_json, add_member, add_threads
 from tacit.commands.run_report import Report, reported
 from tacit.errors import MisuseError, cause
 
@@ -38,6 +38,7 @@ def add(commands: Any) -> None:
     )
     add_json(parser)
     add_checked(parser, has_config=True)
+    add_device(parser, has_config=True)
     parser.add_argument(
         "program", help="the Python program that every party runs, or a compiled one (FILE.tacit)"
     )
@@ -77,6 +78,7 @@ def _run_python(parsed: argparse.Namespace, report: Report) -> None:
         record=is_recorded,
         checked=parsed.checked or None,
         program=content,
+        device=parsed.device,
     ) as session:
         report.opened(session)
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
@@ -115,6 +117,7 @@ def _run_compiled(parsed: argparse.Namespace, report: Report) -> None:
         report,
         parsed.threads,
         checked=parsed.checked or None,
+        device=parsed.device,
     )
 
 

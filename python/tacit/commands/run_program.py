@@ -122,9 +122,10 @@ def take_part(
     threads: int | None = None,
     *,
     checked: bool | None = None,
+    device: str | None = None,
 ) -> None:
-    """Runs a program, on ``threads`` threads or by default on all cores. If that is impossible,
-    tells the other parties."""
+    """Runs a program, on ``threads`` threads or by default on all cores, with products evaluated on
+    ``device``. If that is impossible, tells the other parties."""
     try:
         part = parsed_part(program, arguments)
     except (MisuseError, SetupError) as error:
@@ -133,7 +134,7 @@ def take_part(
         _core.refuse(config, party, WRONG, while_starting)
         sys.exit(1)
     with tacit.connect(
-        config, party, threads=threads, checked=checked, program=part.content
+        config, party, threads=threads, checked=checked, program=part.content, device=device
     ) as session:
         report.opened(session)
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)

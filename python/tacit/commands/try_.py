@@ -8,6 +8,7 @@ from typing import Any
 from tacit.commands.options import (
     add_attestation,
     add_checked,
+    add_device,
     add_json,
     add_network,
     add_program,
@@ -47,6 +48,7 @@ def add(commands: Any) -> None:
     add_setting(parser)
     add_network(parser)
     add_attestation(parser)
+    add_device(parser)
     parser.set_defaults(command=run)
 
 
@@ -75,6 +77,7 @@ def run(parsed: argparse.Namespace) -> None:
         source=setting.source,
         network=parsed.network,
         attestation=setting.attestation,
+        device=setting.device,
         streams=parsed.streams,
         checked=parsed.checked,
     )

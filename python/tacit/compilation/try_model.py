@@ -18,6 +18,7 @@ from tacit.compilation.weights import Weights
 from tacit.meter import attestation_of, verification_lines, verification_of
 from tacit.parties.launch import launch
 from tacit.parties.spawn import LATE
+from tacit.providers import DEFAULT_DEVICE
 from tacit.sessions import session
 
 #: Parties that own the weights and the inputs.
@@ -102,12 +103,13 @@ def tried(
     checked: bool = False,
     network: str | None = None,
     attestation: str | None = None,
+    device: str = DEFAULT_DEVICE,
 ) -> Trial:
     """Runs the program and the model before compilation.
 
     A batch of several examples runs over ``streams`` streams. ``checked`` runs both in checked
-    mode. Links imitate ``network``, and the parties attest by ``attestation``, as in
-    ``tacit.launch``.
+    mode. Links imitate ``network``, the parties attest by ``attestation``, and products are
+    evaluated on ``device``, as in ``tacit.launch``.
 
     Raises:
         MisuseError: inputs or weights do not fit the program.
@@ -123,6 +125,7 @@ def tried(
         "checked": checked,
         "network": network,
         "attestation": attestation,
+        "device": device,
     }
     examples = [_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)]
     plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]

@@ -14,7 +14,7 @@ import tacit
 from tacit.demo.digits import DigitNet, held_out, train
 from tacit.meter import attestation_of, verification_of
 from tacit.parties.spawn import warm_up
-from tacit.providers import DEFAULT, consumes
+from tacit.providers import DEFAULT, DEFAULT_DEVICE, consumes
 
 MODEL_OWNER, DATA_OWNER = 0, 1
 
@@ -59,6 +59,8 @@ class Outcome:
     #: of members whose evidence it accepted), ``signatures`` of all parties, and ``seconds`` of
     #: the party that spent most.
     attestation: dict[str, Any] | None
+    #: What each party evaluated products on, by party: ``kind``, ``products`` and ``bytes_copied``.
+    device: list[dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
         """Returns all fields by name, without those of what this run did not do."""
@@ -107,6 +109,7 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
         "source": session.core.source,
         "threat_model": session.threat_model,
         "attestation": session.attestation,
+        "device": session.device,
     }
 
 
@@ -129,6 +132,7 @@ def demonstrate(
     source: str | None = None,
     network: str | None = None,
     attestation: str | None = None,
+    device: str = DEFAULT_DEVICE,
 ) -> tuple[Outcome, str]:
     """Trains, starts the processes, and compares with the clear; returns the findings and the
     threat model.
@@ -159,6 +163,7 @@ def demonstrate(
             transport="tcp",
             network=network,
             attestation=attestation,
+            device=device,
             timeout=TIMEOUT_OF_CORRELATIONS if consumes(protocol) else TIMEOUT,
         )
     secret = results[DATA_OWNER]["logits"]
@@ -185,6 +190,7 @@ def demonstrate(
         attestation=attestation_of([result["attestation"] for result in results]).get(
             "attestation"
         ),
+        device=[result["device"] for result in results],
     )
     return outcome, results[DATA_OWNER]["threat_model"]
 

@@ -8,6 +8,7 @@ from tacit import _core
 from tacit._core import (
     CheatingError,
     DesyncError,
+    DeviceError,
     MisuseError,
     NetworkError,
     PeerError,
@@ -22,6 +23,7 @@ __all__ = [
     "CheatingError",
     "DesyncError",
     "DeviationError",
+    "DeviceError",
     "EncodingError",
     "MisuseError",
     "NetworkError",

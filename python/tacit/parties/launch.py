@@ -13,11 +13,12 @@ import cloudpickle
 
 from tacit import _core
 from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
+from tacit.libraries import find_libraries
 from tacit.parties import processes, shutdown
 from tacit.parties.network import imitated
 from tacit.parties.pickling import pickled
 from tacit.parties.warmup import prepare
-from tacit.providers import DEFAULT, DEFAULT_SOURCE, consumes
+from tacit.providers import DEFAULT, DEFAULT_DEVICE, DEFAULT_SOURCE, DEVICES, consumes, quoted
 from tacit.randomness.generators import divert, own_generator
 from tacit.refusals import refuser
 from tacit.sessions import checked as in_checks
@@ -56,6 +57,7 @@ def launch(
     network: str | None = None,
     checked: bool = False,
     attestation: str | None = None,
+    device: str | Sequence[str] = DEFAULT_DEVICE,
 ) -> list[Any]:
     """Runs ``fn(*args)`` once in every party on this machine, and returns all results.
 
@@ -93,13 +95,18 @@ def launch(
         attestation: "simulated" makes all parties, and a dealer, show each other evidence of the
             program that they run before anything is shared, and sign all messages. Simulated
             evidence proves nothing: it is for trials. It needs transport "tcp".
+        device: what products of matrices and convolutions are evaluated on: "cpu", "cuda" (an
+            NVIDIA card) or "simulated" (a stand-in for the card, slow, for tests). One name for
+            all parties, or a list with one for each. All devices compute the same words.
 
     Returns:
         The result of ``fn`` in each party, in the order of party numbers.
 
     Raises:
         MisuseError: the protocol does not support that number of parties, or that source; there is
-            no such network or attestation; or parties that are threads are to attest.
+            no such network, attestation or device; or parties that are threads are to attest.
+        SetupError: this machine lacks a device.
+        DeviceError: a device failed, such as a card without enough memory.
         Exception: the first exception of any party, which ends all parties. Its message names the
             party.
     """
@@ -107,7 +114,7 @@ def launch(
         fn, args = in_checked_mode, (fn, *args)
     if report is not None:
         fn, args = recorded, (fn, *args)
-    between = imitated(network)
+    between, devices = imitated(network), by_party(device, parties)
     _log.info("launching %d parties: %s sharing, transport %s", parties, protocol, transport)
     if attestation is not None and transport == "memory":
         raise MisuseError(
@@ -115,13 +122,24 @@ def launch(
             "runs them as processes"
         )
     if transport == "memory":
-        cores = _core.Session.in_memory(parties, protocol, timeout, threads, source, between)
+        find_libraries()
+        cores = _core.Session.in_memory(
+            parties, protocol, timeout, threads, source, between, devices=devices
+        )
         outcomes = _in_threads(fn, args, cores, timeout)
     elif transport == "tcp":
         outcomes = [
             Outcome(*result)
             for result in processes.run(
-                fn, args, parties, (protocol, source), timeout, threads, between, attestation
+                fn,
+                args,
+                parties,
+                (protocol, source),
+                timeout,
+                threads,
+                between,
+                attestation,
+                devices,
             )
         ]
     else:
@@ -132,6 +150,24 @@ def launch(
         write(report, [trace for _, trace in values])
         values = [value for value, _ in values]
     return values
+
+
+def by_party(device: str | Sequence[str], parties: int) -> list[str]:
+    """Returns the device of each party, from one name for all or a list with one for each.
+
+    Raises:
+        MisuseError: there is no such device, or the list has another length.
+    """
+    devices = [device] * parties if isinstance(device, str) else list(device)
+    if len(devices) != parties:
+        raise MisuseError(
+            f"device: {len(devices)} names for {parties} parties: give one name for all parties, or "
+            f"a list with one for each"
+        )
+    for name in devices:
+        if name not in DEVICES:
+            raise MisuseError(f"unknown device {name!r}; known are {quoted(list(DEVICES))}")
+    return devices
 
 
 def in_checked_mode(fn: Callable[..., Any], *args: Any) -> Any:

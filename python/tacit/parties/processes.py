@@ -9,7 +9,7 @@ import logging
 import os
 import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -80,6 +80,7 @@ def run(
     threads: int | None,
     network: tuple[float, float] | None = None,
     attestation: str | None = None,
+    devices: Sequence[str | None] = (),
 ) -> list[Result]:
     """Runs ``fn(*args)`` in a process for each party.
 
@@ -92,6 +93,7 @@ def run(
         threads: the number of threads of each process's kernels.
         network: round trip in seconds and bytes a second that links imitate.
         attestation: the kind of evidence that the parties and a dealer show each other.
+        devices: what each party evaluates products on, by party; a dealer uses its processor.
 
     Returns:
         Value, error and time of each party, and last those of a dealer.
@@ -122,7 +124,8 @@ def run(
             key = identities[child.party][1]
             own = program if child.party < parties else None
             links = (child.party, addresses, certificates, key, setting, timeout, threads, network)
-            child.send((*links, attested, own))
+            device = devices[child.party] if child.party < len(devices) else None
+            child.send((*links, attested, device, own))
         return _collect(children, timeout)
     finally:
         for child in children:

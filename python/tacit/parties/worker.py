@@ -13,6 +13,7 @@ import cloudpickle
 import torch
 
 from tacit import _core, logs
+from tacit.libraries import find_libraries
 from tacit.parties.pickling import pickled
 from tacit.sessions import running
 
@@ -40,6 +41,7 @@ def _outcome(
     threads: int,
     network: tuple[float, float] | None,
     attested: tuple[str, bytes] | None,
+    device: str | None,
     program: bytes | None,
 ) -> tuple[bool, float, Any]:
     """Runs the program or the dealer; returns success, the time of the end, and the result."""
@@ -54,6 +56,7 @@ def _outcome(
             )
         else:
             own = attested and _core.Attestation.of_trial(*attested, _core.program_digest(program))
+            find_libraries()
             core = _core.Session.connect_local(
                 listener,
                 party,
@@ -66,6 +69,7 @@ def _outcome(
                 source,
                 network=network,
                 attestation=own,
+                device=device,
             )
             with running(core):
                 fn, args = cloudpickle.loads(program)

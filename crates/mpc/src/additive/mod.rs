@@ -51,11 +51,13 @@ use crate::correlations::Demand;
 use crate::correlations::ahead::finds_masks;
 use crate::correlations::supply::Supply;
 use crate::fibers::{self, Baton, Fibered, Linked};
+use crate::operand::parameters;
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Correlated, Cost, Error, Expectation, Join, Kept,
     Name, Next, Operand, Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Rehearsal,
     Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
 };
+use kernels::device::Device;
 use kernels::stream::{Key, Stream, random_key};
 use net::{Channel, Reading};
 use products::Masked;
@@ -63,6 +65,7 @@ use rehearsal::Rehearsed;
 use std::collections::HashMap;
 use std::mem;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One party of additive sharing.
@@ -71,6 +74,7 @@ pub struct Additive(Baton<Party>);
 /// State of one party.
 pub struct Party {
     channel: Channel,
+    device: Arc<dyn Device>,
     supply: Supply,
     /// Stream shared with each other party, by party; `None` at this party's own index.
     pairs: Vec<Option<Stream>>,
@@ -116,7 +120,12 @@ pub fn threat_model(parties: usize, trust: Trust) -> Result<ThreatModel> {
 
 impl Additive {
     /// Agrees on the pairwise keys and the common key.
-    pub(crate) fn new(mut channel: Channel, supply: Supply, trust: Trust) -> Result<Self> {
+    pub(crate) fn new(
+        mut channel: Channel,
+        supply: Supply,
+        trust: Trust,
+        device: Arc<dyn Device>,
+    ) -> Result<Self> {
         assert!(
             supply.comparisons().serve(channel.parties()),
             "tables are for two parties"
@@ -127,6 +136,7 @@ impl Additive {
         let common = keys::common(&mut channel, random_key()?)?;
         Ok(Self(Baton::alone(Party {
             channel,
+            device,
             supply,
             pairs,
             coins: Stream::new(&common, "additive: public coins"),
@@ -297,7 +307,7 @@ impl Protocol for Additive {
     ) -> Result<()> {
         let (out, is_keeping) = (only_mut(out), mem::take(&mut self.is_keeping));
         self.channel
-            .begin_of(map.name(), out.len(), &map.parameters(truncate));
+            .begin_of(map.name(), out.len(), &parameters(map, truncate));
         let factors = self.products(&[Term { map: *map, x, y }], is_keeping, out)?;
         if let Some(shift) = truncate {
             let product = out.to_vec();
@@ -317,6 +327,13 @@ impl Protocol for Additive {
         self.truncate_keeping(is_keeping, &total, sum.shift, out)?;
         self.kept.factors = factors;
         Ok(())
+    }
+
+    fn forget(&mut self, name: Name) {
+        if self.masked.remove(&name).is_some() {
+            self.supply.forget(name);
+        }
+        self.device.forget(name);
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
@@ -482,11 +499,5 @@ impl Correlated for Additive {
 
     fn expect_no_more(&mut self) {
         self.supply.expect_no_more();
-    }
-
-    fn forget(&mut self, name: Name) {
-        if self.masked.remove(&name).is_some() {
-            self.supply.forget(name);
-        }
     }
 }

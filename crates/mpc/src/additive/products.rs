@@ -34,7 +34,9 @@ use crate::correlations::drawn::{Squares, Triples};
 use crate::correlations::job::Origin;
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
+use crate::operand::Resident;
 use crate::{Affine, Bilinear, Error, Name, Operand, Result, Term};
+use kernels::device;
 use std::sync::Arc;
 
 /// Operand whose masked value x − a is open, with this party's share of a. The mask has hidden this
@@ -267,7 +269,19 @@ impl Additive {
         }
         let of_x = self.open_part(x, once[0].as_ref())?;
         let of_y = self.open_part(y, once[1].as_ref())?;
-        map.evaluate(out, &[(words, of_y.0), (of_x.0, of_y.1)]);
+        let named = |words, part: Resident, operand: &Operand| {
+            device::Operand::of(words).named(part.of(operand.name))
+        };
+        let of_share = device::Term {
+            x: named(words, Resident::First, x),
+            y: named(of_y.0, Resident::Opened, y),
+        };
+        let of_mask = device::Term {
+            x: named(of_x.0, Resident::Opened, x),
+            y: named(of_y.1, Resident::Mask, y),
+        };
+        let computed = self.device.bilinear(map, out, &[of_share, of_mask]);
+        computed.map_err(|error| self.channel.device_failed(error))?;
         Column::spend([product], |[c]| Group::Additive.add(out, c));
         Ok(Factors {
             operands,

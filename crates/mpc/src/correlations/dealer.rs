@@ -32,6 +32,7 @@ use super::job::{ENCODED, Job, Origin, SizedColumn};
 use super::kind::{Shape, lifted};
 use super::{CHANNEL, Comparisons, Source};
 use crate::{Error, Name, Result, blocks, residues};
+use kernels::device::{self, Device};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::parallel::Rates;
 use kernels::planes::words_of;
@@ -142,6 +143,7 @@ impl Source for Dealt {
 /// Dealer, which serves all parties.
 pub struct Dealer {
     channel: Channel,
+    device: Arc<dyn Device>,
     streams: Vec<Stream>,
     kept: KeptMasks,
 }
@@ -159,7 +161,7 @@ impl Dealer {
     ///
     /// # Errors
     /// Errors of the links.
-    pub fn new(mesh: &Mesh) -> Result<Self> {
+    pub fn new(mesh: &Mesh, device: Arc<dyn Device>) -> Result<Self> {
         let mut channel = mesh.channel(CHANNEL);
         channel.begin("key for the dealer");
         let streams = (0..channel.parties())
@@ -170,6 +172,7 @@ impl Dealer {
             .collect::<Result<_>>()?;
         Ok(Self {
             channel,
+            device,
             streams,
             kept: KeptMasks::default(),
         })
@@ -223,7 +226,9 @@ impl Dealer {
                 let a = self.mask(*x, left, &mut new)?;
                 let b = self.mask(*y, right, &mut new)?;
                 let mut product = vec![0; n];
-                map.evaluate(&mut product, &[(&a, &b)]);
+                let terms = [device::Term::of(&a, &b)];
+                let computed = self.device.bilinear(map, &mut product, &terms);
+                computed.map_err(|error| self.channel.device_failed(error))?;
                 let mut columns = vec![product];
                 if *is_checked {
                     let new = [(x, &a), (y, &b)];

@@ -9,8 +9,10 @@ use crate::leaves::Wanted;
 use crate::residues::PRIME;
 use crate::{Bilinear, Settings};
 use kernels::convolution::Convolution;
+use kernels::device::{Cpu, Device};
 use lattice::slots::SLOTS;
 use net::{Mesh, Patience};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -57,10 +59,16 @@ fn each<T: Send>(name: &str, parties: usize, work: impl Fn(&mut dyn Source) -> T
     let (dealers, settings, work) = (meshes.split_off(parties), &settings, &work);
     thread::scope(|scope| {
         for mesh in &dealers {
-            scope.spawn(|| Dealer::new(mesh).unwrap().serve().unwrap());
+            scope.spawn(|| {
+                Dealer::new(mesh, Arc::new(Cpu::default()))
+                    .unwrap()
+                    .serve()
+                    .unwrap()
+            });
         }
         let party = |mesh: Mesh| {
-            let environment = settings.environment(&mesh).unwrap();
+            let device: Arc<dyn Device> = Arc::new(Cpu::default());
+            let environment = settings.environment(&mesh, &device).unwrap();
             let mut source: Box<dyn Source> = environment.source(Patience::default()).unwrap();
             let result = work(&mut *source);
             mesh.close().unwrap();
@@ -218,7 +226,8 @@ fn transfers_make_nothing_for_guards() {
         for mesh in meshes {
             let settings = &settings;
             scope.spawn(move || {
-                let environment = settings.environment(&mesh).unwrap();
+                let device: Arc<dyn Device> = Arc::new(Cpu::default());
+                let environment = settings.environment(&mesh, &device).unwrap();
                 let mut source = environment.source(Patience::default()).unwrap();
                 assert_eq!(source.comparisons(), Comparisons::LookedUp);
                 let error = source.make(&Job::Batch { kind, n: 64 }).unwrap_err();

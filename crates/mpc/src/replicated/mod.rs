@@ -46,16 +46,19 @@ pub mod submissions;
 mod truncation;
 
 use crate::fibers::{self, Baton, Fibered, Linked};
+use crate::operand::parameters;
 use crate::{
-    Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Federated, Join, Kept, Next, Operand,
-    Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
-    Trust, Verification, keys, steps,
+    Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Federated, Join, Kept, Name, Next,
+    Operand, Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally,
+    Term, ThreatModel, Trust, Verification, keys, steps,
 };
+use kernels::device::Device;
 use kernels::stream::{Key, Stream, random_key};
 use kernels::third::Thirds;
 use net::Channel;
 use proven::verification::Verifying;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// Components that a party holds: its own, and that of the next party.
 type Pair<'a> = [&'a [u64]; 2];
@@ -68,6 +71,7 @@ pub struct Replicated(Baton<Party>);
 /// State of one party.
 pub struct Party {
     channel: Channel,
+    device: Arc<dyn Device>,
     /// Stream shared with the next party, i + 1.
     next: Stream,
     /// Stream shared with the previous party, i − 1.
@@ -114,29 +118,34 @@ impl Replicated {
     ///
     /// # Errors
     /// `Misuse` unless there are three parties; errors of the links.
-    pub fn new(channel: Channel) -> Result<Self> {
-        Self::with_thirds(channel, kernels::matrix::thirds())
+    pub fn new(channel: Channel, device: Arc<dyn Device>) -> Result<Self> {
+        let thirds = device.thirds();
+        Self::with_thirds(channel, device, thirds)
     }
 
     /// Opens a party that proves to the others what it sends.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn malicious(channel: Channel) -> Result<Self> {
-        Self::agree(channel, None)
+    pub fn malicious(channel: Channel, device: Arc<dyn Device>) -> Result<Self> {
+        Self::agree(channel, device, None)
     }
 
     /// Opens a party that reports the given thirds to the others as those that it can evaluate.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn with_thirds(channel: Channel, thirds: Thirds) -> Result<Self> {
-        Self::agree(channel, Some(thirds))
+    pub fn with_thirds(channel: Channel, device: Arc<dyn Device>, thirds: Thirds) -> Result<Self> {
+        Self::agree(channel, device, Some(thirds))
     }
 
     /// Opens a party that can evaluate the given thirds; or without any, one that proves what it
     /// sends, since its verifier would have to compute a whole third.
-    fn agree(mut channel: Channel, thirds: Option<Thirds>) -> Result<Self> {
+    fn agree(
+        mut channel: Channel,
+        device: Arc<dyn Device>,
+        thirds: Option<Thirds>,
+    ) -> Result<Self> {
         let proves = thirds.is_none();
         threat_model("of replicated sharing", channel.parties(), !proves)?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
@@ -160,6 +169,7 @@ impl Replicated {
             kept: Kept::default(),
             #[cfg(feature = "mutation")]
             lie: None,
+            device,
             channel,
         })))
     }
@@ -342,16 +352,16 @@ impl Protocol for Replicated {
         truncate: Option<Shift>,
         out: PartsMut,
     ) -> Result<()> {
-        let (x, y, out) = (pair(x.parts), pair(y.parts), pair_mut(out));
+        let (term, out) = (Term { map: *map, x, y }, pair_mut(out));
         match truncate {
-            None => self.product(map, x, y, out),
+            None => self.product(&term, out),
             Some(shift) if self.verifying.is_some() => {
-                let parameters = map.parameters(Some(shift));
+                let parameters = parameters(map, Some(shift));
                 self.channel
                     .begin_of(map.name(), map.lengths().2, &parameters);
-                self.proven_sum(&[(map, [x, y])], &[], shift, out)
+                self.proven_sum(&[term], &[], shift, out)
             }
-            Some(shift) => self.truncated_product(map, x, y, shift, out),
+            Some(shift) => self.truncated_product(&term, shift, out),
         }
     }
 
@@ -360,6 +370,10 @@ impl Protocol for Replicated {
             return proven::products::affine(self, sum, pair_mut(out));
         }
         products::affine(self, sum, pair_mut(out))
+    }
+
+    fn forget(&mut self, name: Name) {
+        self.device.forget(name);
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {

@@ -30,11 +30,13 @@
 use super::roles::{MaskWords, Masks, field};
 use super::sign::Sign;
 use super::truncation::{Truncation, add_high};
-use super::{Pair, PairMut, Replicated, pair};
+use super::{PairMut, Replicated, pair};
 use crate::blocks::{self, BLOCK};
 use crate::checking::only_summand;
 use crate::group::Group;
-use crate::{Addend, Affine, Bilinear, Bits, Result, Shift};
+use crate::operand::{Resident, parameters};
+use crate::{Addend, Affine, Bilinear, Bits, Operand, Result, Shift, Term};
+use kernels::device::{self, Device, DeviceError};
 use kernels::pack::{pack_low, packed_words};
 use kernels::parallel::Rates;
 use kernels::stream::Reserved;
@@ -58,36 +60,25 @@ enum Mask {
     Subtracted,
 }
 
-/// Bilinear map with its two factors.
-pub(super) type Factors<'a> = (&'a Bilinear, [Pair<'a>; 2]);
-
-/// Returns the maps of an affine map, with their factors.
-pub(super) fn factors<'a>(sum: &Affine<'a>) -> Vec<Factors<'a>> {
-    let terms = sum.terms.iter();
-    terms
-        .map(|term| (&term.map, [pair(term.x.parts), pair(term.y.parts)]))
-        .collect()
-}
-
 pub(super) fn affine(party: &mut Replicated, sum: &Affine, out: PairMut) -> Result<()> {
     party
         .channel
         .begin_of(sum.name(), sum.elements(), &sum.parameters());
     party
-        .truncated_sum(&factors(sum), sum.addends, sum.shift, None, out)
+        .truncated_sum(sum.terms, sum.addends, sum.shift, None, out)
         .map(drop)
 }
 
 impl Replicated {
-    pub(super) fn product(&mut self, map: &Bilinear, x: Pair, y: Pair, out: PairMut) -> Result<()> {
-        let n = map.lengths().2;
-        self.channel.begin_of(map.name(), n, &map.parameters(None));
+    pub(super) fn product(&mut self, term: &Term, out: PairMut) -> Result<()> {
+        let (map, n) = (&term.map, term.map.lengths().2);
+        self.channel.begin_of(map.name(), n, &parameters(map, None));
         // Nothing is dropped, so nothing is kept for a check.
         self.is_keeping = false;
         if self.verifying.is_some() {
-            return self.proven_products(&[(map, [x, y])], out);
+            return self.proven_products(&[*term], out);
         }
-        self.send_product(map, [x, y], out[0])?;
+        self.send_product(term, out[0])?;
         self.0.round()?;
         let after = self.after();
         let theirs = self.channel.receive(after, n)?;
@@ -97,13 +88,8 @@ impl Replicated {
     }
 
     /// Computes this party's summand of a product, and sends it. Returns its masks.
-    pub(super) fn send_product(
-        &mut self,
-        map: &Bilinear,
-        [x, y]: [Pair; 2],
-        first: &mut [u64],
-    ) -> Result<Masks> {
-        let n = map.lengths().2;
+    pub(super) fn send_product(&mut self, term: &Term, first: &mut [u64]) -> Result<Masks> {
+        let n = term.map.lengths().2;
         let zero = self.symmetric_masks(n);
         let mut message = self.channel.memory(n);
         let whole = Run {
@@ -114,7 +100,7 @@ impl Replicated {
             ],
             message: &mut message,
         };
-        masked_products(self.third(0), &[(map, [x, y])], 0, first, [whole]);
+        self.masked_products(&[*term], 0, first, [whole])?;
         self.told("product", n, [&mut message, first]);
         let before = self.before();
         self.channel.send(before, message)?;
@@ -123,15 +109,14 @@ impl Replicated {
 
     pub(super) fn truncated_product(
         &mut self,
-        map: &Bilinear,
-        x: Pair,
-        y: Pair,
+        term: &Term,
         shift: Shift,
         out: PairMut,
     ) -> Result<()> {
+        let map = &term.map;
         self.channel
-            .begin_of(map.name(), map.lengths().2, &map.parameters(Some(shift)));
-        self.truncated_sum(&[(map, [x, y])], &[], shift, None, out)
+            .begin_of(map.name(), map.lengths().2, &parameters(map, Some(shift)));
+        self.truncated_sum(&[*term], &[], shift, None, out)
             .map(drop)
     }
 
@@ -139,7 +124,7 @@ impl Replicated {
     /// sign, if one was begun.
     pub(super) fn truncated_sum(
         &mut self,
-        terms: &[Factors],
+        terms: &[Term],
         addends: &[Addend],
         shift: Shift,
         mut sign: Option<&mut Sign>,
@@ -172,7 +157,7 @@ impl Replicated {
             run(&r1, vec![(&of_1.with_previous, Mask::Added)], &mut z1),
             run(&r2, vec![(&of_2.with_next, Mask::Added)], &mut z2),
         ];
-        masked_products(self.third(above), terms, above, first, runs);
+        self.masked_products(terms, above, first, runs)?;
 
         let (after, before) = (self.after(), self.before());
         self.send_some(after, z1)?;
@@ -228,6 +213,19 @@ impl Replicated {
         Ok(Some(leaves))
     }
 
+    /// Computes this party's summand of all maps, shifted up and masked in runs that cover it.
+    fn masked_products<const N: usize>(
+        &mut self,
+        terms: &[Term],
+        above: u32,
+        out: &mut [u64],
+        runs: [Run; N],
+    ) -> Result<()> {
+        let third = self.third(above);
+        let computed = masked_products(&*self.device, third, terms, above, out, runs);
+        computed.map_err(|error| self.channel.device_failed(error))
+    }
+
     /// Returns the third that this party evaluates of products shifted up by `above`, if all
     /// parties evaluate thirds.
     fn third(&self, above: u32) -> Option<Third> {
@@ -274,20 +272,24 @@ fn keep_rest(rest: &mut [u64], known: &[u64], offset: u64, shift: Shift) {
     }
 }
 
-/// Computes this party's summand of all maps, shifted up and masked in runs that cover it.
+/// Computes this party's summand of all maps, shifted up and masked in runs that cover it. `third`
+/// is the third that it evaluates, if all parties evaluate thirds.
 fn masked_products<const N: usize>(
+    device: &dyn Device,
     third: Option<Third>,
-    terms: &[Factors],
+    terms: &[Term],
     above: u32,
     out: &mut [u64],
     runs: [Run; N],
-) {
-    let one_by_one = match *terms {
-        [(Bilinear::Elementwise { .. }, factors)] => Some(factors),
+) -> std::result::Result<(), DeviceError> {
+    let one_by_one = match terms {
+        [term] if matches!(term.map, Bilinear::Elementwise { .. }) => {
+            Some([term.x, term.y].map(|operand| pair(operand.parts)))
+        }
         _ => None,
     };
     if one_by_one.is_none() {
-        summands(third, terms, above, out);
+        summands(device, third, terms, above, out)?;
     }
     let bits = 64 - above;
     for Run {
@@ -335,39 +337,64 @@ fn masked_products<const N: usize>(
             },
         );
     }
+    Ok(())
 }
 
-/// Computes this party's summand of all maps, shifted up; with one product by thirds if `third` is
-/// given.
-fn summands(third: Option<Third>, terms: &[Factors], above: u32, out: &mut [u64]) {
-    let evaluate = |(map, [[x0, x1], [y0, y1]]): Factors, out: &mut [u64]| {
-        if let Some(third) = third.filter(|_| map.has_thirds()) {
-            return map.third(third, out, [(x0, y0), (x1, y1)]);
-        }
-        // Inner products are limited by memory bandwidth. A sum of operands would take one more
-        // pass over it.
-        if let Bilinear::Matrix { m: 1, n: 1, .. } | Bilinear::ByTransposed { m: 1, n: 1, .. } = map
-        {
-            map.evaluate(out, &[(x0, y0), (x0, y1), (x1, y0)]);
-        } else if x0.len() < y0.len() {
-            // The smaller operand is the one that is added up first.
-            map.evaluate(out, &[(&sum(x0, x1), y0), (x0, y1)]);
-        } else {
-            map.evaluate(out, &[(x0, &sum(y0, y1)), (x1, y0)]);
-        }
-        if above > 0 {
-            shift_up(out, above);
-        }
-    };
-    for (at, term) in terms.iter().enumerate() {
-        if at == 0 {
-            evaluate(*term, out);
-            continue;
-        }
+/// Computes this party's summand of all maps, shifted up.
+fn summands(
+    device: &dyn Device,
+    third: Option<Third>,
+    terms: &[Term],
+    above: u32,
+    out: &mut [u64],
+) -> std::result::Result<(), DeviceError> {
+    summand(device, third, &terms[0], above, out)?;
+    for term in &terms[1..] {
         let mut more = vec![0; out.len()];
-        evaluate(*term, &mut more);
+        summand(device, third, term, above, &mut more)?;
         Group::Additive.add(out, &more);
     }
+    Ok(())
+}
+
+/// Computes this party's summand of a map, shifted up; with one product by thirds if `third` is
+/// given.
+fn summand(
+    device: &dyn Device,
+    third: Option<Third>,
+    Term { map, x, y }: &Term,
+    above: u32,
+    out: &mut [u64],
+) -> std::result::Result<(), DeviceError> {
+    let ([x0, x1, both_x], [y0, y1, both_y]) = (forms(x), forms(y));
+    let term = |x, y| device::Term { x, y };
+    if let Some(third) = third.filter(|_| map.has_thirds()) {
+        return device.third(third, map, out, [term(x0, y0), term(x1, y1)]);
+    }
+    // Inner products are limited by memory bandwidth. A sum of operands would take one more
+    // pass over it.
+    if let Bilinear::Matrix { m: 1, n: 1, .. } | Bilinear::ByTransposed { m: 1, n: 1, .. } = map {
+        device.bilinear(map, out, &[term(x0, y0), term(x0, y1), term(x1, y0)])?;
+    } else if x0.len() < y0.len() {
+        // The smaller operand is the one that is added up first.
+        device.bilinear(map, out, &[term(both_x, y0), term(x0, y1)])?;
+    } else {
+        device.bilinear(map, out, &[term(x0, both_y), term(x1, y0)])?;
+    }
+    if above > 0 {
+        shift_up(out, above);
+    }
+    Ok(())
+}
+
+/// Returns the components of an operand, and their sum, as a device takes them.
+pub(super) fn forms<'a>(operand: &Operand<'a>) -> [device::Operand<'a>; 3] {
+    let [first, second] = pair(operand.parts);
+    [
+        operand.words(first, Resident::First),
+        operand.words(second, Resident::Second),
+        device::Operand::sum(first, second).named(Resident::Sum.of(operand.name)),
+    ]
 }
 
 fn shift_up(words: &mut [u64], above: u32) {
@@ -441,19 +468,4 @@ fn add(words: &mut [u64], others: &[u64], combine: impl Fn(u64, u64) -> u64) {
     for (word, other) in words.iter_mut().zip(others) {
         *word = combine(*word, *other);
     }
-}
-
-fn sum(a: &[u64], b: &[u64]) -> Vec<u64> {
-    let mut sum = vec![0; a.len()];
-    blocks::for_each(
-        [&mut sum],
-        [a, b],
-        #[inline(always)]
-        |_, [sum], [a, b]| {
-            for i in 0..sum.len() {
-                sum[i] = a[i].wrapping_add(b[i]);
-            }
-        },
-    );
-    sum
 }

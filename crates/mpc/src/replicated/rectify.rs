@@ -20,7 +20,6 @@
 //! **Simulation.** The messages are those of the truncated product, the leaves, the guard and the
 //! bit product. Each is masked by its own words, as the files of these protocols say.
 
-use super::products::factors;
 use super::{Pair, PairMut, Replicated};
 use crate::{Affine, Bits, Compared, Result, Tally};
 use kernels::planes::words_of;
@@ -52,7 +51,7 @@ pub(super) fn rectified_affine(
     let mut sign = party.begun(n, compared, dropped);
     let [first, second] = out;
     let leaves = party.truncated_sum(
-        &factors(sum),
+        sum.terms,
         sum.addends,
         sum.shift,
         Some(&mut sign),

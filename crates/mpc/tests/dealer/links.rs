@@ -29,10 +29,10 @@ pub fn measured(parties: usize, program: impl Fn(&mut dyn Protocol) -> Result<()
     let dealt = std::sync::Arc::new(dealt);
     let readings = run_opened(
         parties,
-        Some(&|mesh| Dealer::new(mesh)?.serve()),
+        Some(&|mesh| Dealer::new(mesh, testkit::device())?.serve()),
         |mesh| {
             let (me, dealt) = (mesh.party(), std::sync::Arc::clone(&dealt));
-            mpc::open_exactly(mesh, move |channel, _| {
+            mpc::open_exactly(mesh, testkit::device(), move |channel, _| {
                 channel.set_tap(Box::new(move |_, _, words| {
                     dealt.lock().expect("no party panicked")[me] += words.len() as u64;
                 }));

@@ -55,7 +55,7 @@ pub fn in_memory(timeout: Duration, members: Vec<Member>) -> Vec<Result<()>> {
 pub fn party(program: impl Fn(&mut dyn Protocol) -> Result<()> + Send + Sync + 'static) -> Member {
     Arc::new(move |mesh| {
         let (settings, _) = testkit::setting("additive_2_dealer");
-        let mut protocol = mpc::open(&settings, &mesh, true)?;
+        let mut protocol = mpc::open(&settings, &mesh, &testkit::device(), true)?;
         program(&mut *protocol)?;
         protocol.channel().close()?;
         drop(protocol);
@@ -66,7 +66,7 @@ pub fn party(program: impl Fn(&mut dyn Protocol) -> Result<()> + Send + Sync + '
 /// Returns a dealer that works correctly.
 pub fn dealer() -> Member {
     Arc::new(|mesh| {
-        Dealer::new(&mesh)?.serve()?;
+        Dealer::new(&mesh, testkit::device())?.serve()?;
         mesh.close()
     })
 }

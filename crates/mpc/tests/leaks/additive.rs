@@ -169,7 +169,7 @@ fn is_muted(muted: Muted, range: usize) -> bool {
 }
 
 fn deal(mesh: &net::Mesh, honest: Honest, muted: Muted) -> Result<()> {
-    let mut dealer = Dealer::new(mesh)?;
+    let mut dealer = Dealer::new(mesh, testkit::device())?;
     for (party, stream) in dealer.streams().iter_mut().enumerate() {
         stream.mute(move |range| party != honest.party || is_muted(muted, range));
     }
@@ -197,7 +197,7 @@ fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: M
         Some(&|mesh| deal(mesh, honest, muted)),
         |mesh| {
             let me = mesh.party();
-            mpc::open_exactly(mesh, |channel, stream| {
+            mpc::open_exactly(mesh, testkit::device(), |channel, stream| {
                 if me == honest.party {
                     let taken = Arc::clone(&taken);
                     stream.mute(move |range| {
@@ -427,11 +427,11 @@ fn revealed(corrupt: usize, to: Recipient, secret: u64, muted: bool) -> [Option<
     run_opened(
         3,
         Some(&|mesh| {
-            let mut dealer = Dealer::new(mesh)?;
+            let mut dealer = Dealer::new(mesh, testkit::device())?;
             dealer.streams().iter_mut().for_each(|s| s.mute(|_| true));
             dealer.serve()
         }),
-        |mesh| mpc::open_exactly(mesh, |_, stream| stream.mute(|_| true)),
+        |mesh| mpc::open_exactly(mesh, testkit::device(), |_, stream| stream.mute(|_| true)),
         |p: &mut Additive| {
             let me = p.party();
             for (peer, pair) in p.streams().iter_mut().enumerate() {
@@ -492,7 +492,7 @@ fn what_lies_beyond_the_last_element_is_not_opened() {
     run_opened(
         2,
         Some(&testkit::deal),
-        |mesh| mpc::open_exactly(mesh, |_, _| ()),
+        |mesh| mpc::open_exactly(mesh, testkit::device(), |_, _| ()),
         |p: &mut Additive| {
             let opened = Arc::new(Mutex::new(Vec::new()));
             let watched = Arc::clone(&opened);

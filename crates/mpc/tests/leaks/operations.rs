@@ -3,7 +3,7 @@
 use kernels::convolution::Convolution;
 use mpc::{
     Addend, Affine, Bilinear, Bits, Compared, Hold, Operand, OwnedFiber, PartsMut, Protocol,
-    Result, Shift, Summands, Tally, Term, functions,
+    Result, Shift, Summands, Tally, Term,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::Shared;
@@ -356,7 +356,7 @@ fn in_fibers(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
         })
     };
     p.owned_fibers((0..3).map(|_| fiber(inputs.first(n))).collect())?;
-    functions::forget(p, NAME);
+    p.forget(NAME);
     Ok(())
 }
 
@@ -372,6 +372,6 @@ fn thrice(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
             p.bilinear(&map, kept, Operand::once(x), None, out)
         })?;
     }
-    functions::forget(p, NAME);
+    p.forget(NAME);
     Ok(())
 }

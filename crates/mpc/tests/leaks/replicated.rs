@@ -7,13 +7,15 @@
 //! every time the test must detect it.
 
 use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS, side_by_side};
+use kernels::device::Device;
 use mpc::Protocol;
 use mpc::replicated::Replicated;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::{Leak, REPETITIONS, Recorder, run_opened};
 
 /// Opens a party.
-type Open = fn(net::Channel) -> mpc::Result<Replicated>;
+type Open = fn(net::Channel, Arc<dyn Device>) -> mpc::Result<Replicated>;
 
 /// The number of elements of a run whose roles are not rotated, and of one whose roles are.
 const SIZES: [usize; 2] = [64, 1536];
@@ -48,7 +50,7 @@ fn observe(view: &View, secret: u64, muted: Option<usize>) -> Finding {
     let mut ranges = run_opened(
         3,
         None,
-        |mesh| open(mesh.channel(0)),
+        |mesh| open(mesh.channel(0), testkit::device()),
         |p| {
             let place = (p.party() + 3 - receiver) % 3;
             let [next, previous, common] = p.streams();

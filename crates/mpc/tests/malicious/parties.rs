@@ -89,7 +89,7 @@ fn run_one(mesh: net::Mesh, work: Work, change: Change) -> Found {
         });
         let run = || {
             channel.set_agreement(Box::new(PrivateComparison::new(receiver, 3)?));
-            let mut p = Replicated::malicious(channel)?;
+            let mut p = Replicated::malicious(channel, testkit::device())?;
             let result = work(&mut p)?;
             p.verify()?;
             p.channel().close()?;

@@ -197,7 +197,7 @@ pub fn named_operands_of_several_terms(protocol: &str) {
         for _ in 0..2 {
             opened.push(Shared::made(p, n, |p, out| p.affine(&sum, out))?.open(p)?);
         }
-        mpc::functions::forget(p, NAME);
+        p.forget(NAME);
         Ok((opened, rounds))
     });
     let most = results.iter().map(|(_, rounds)| rounds[0]).max();

@@ -86,12 +86,13 @@ fn error(message: Message, bad: &[Vec<u64>], stays: bool, timeout: Duration) -> 
                 let _ = ended.recv();
             }
         });
-        let error = mpc::open(&settings, &honest, true).and_then(|mut protocol| {
-            let p = &mut *protocol;
-            let (x, y) = (Shared::zeros(p, N), Shared::zeros(p, N));
-            x.bilinear(p, &Bilinear::Elementwise { n: N }, &y, None)
-                .map(drop)
-        });
+        let error =
+            mpc::open(&settings, &honest, &testkit::device(), true).and_then(|mut protocol| {
+                let p = &mut *protocol;
+                let (x, y) = (Shared::zeros(p, N), Shared::zeros(p, N));
+                x.bilinear(p, &Bilinear::Elementwise { n: N }, &y, None)
+                    .map(drop)
+            });
         drop(done);
         let error = error.expect_err("party 0 fails");
         assert!(

@@ -44,7 +44,7 @@ impl Session {
             source: Some(self.source.to_owned()),
             ..Settings::default()
         };
-        mpc::open(&settings, mesh, true)
+        mpc::open(&settings, mesh, &testkit::device(), true)
     }
 
     /// Runs the session with the odd party, and returns the errors of parties 0 and 1.

@@ -18,9 +18,10 @@
 //! ended began a different step, or one more step. The other party answers that while it computes.
 
 use super::{Channel, LONG};
-use crate::error::{Error, PeerFault, Result};
+use crate::error::{Error, PeerFault, Result, said};
 use crate::frame::{Frame, Kind, step_name};
 use crate::inbox::{Arrival, End};
+use kernels::device::DeviceError;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -38,6 +39,15 @@ impl Channel {
         let [first, last] = [first, last].map(step_name);
         self.shared
             .fail(Error::cheating(self.party(), &first, &last))
+    }
+
+    /// Ends the run for every party, because what this party evaluates products on failed. Returns
+    /// the error that counts.
+    #[must_use]
+    pub fn device_failed(&mut self, error: DeviceError) -> Error {
+        self.told = true;
+        let (step, fault) = (self.step.to_string(), said(error));
+        self.shared.fail(Error::Device { step, fault })
     }
 
     /// Returns whether this channel has returned the failure that ended the mesh.

@@ -12,6 +12,7 @@
 //! certificate = "party-0.pem"      # relative to this file
 //! key = "party-0.key"              # for the party itself; by default next to the certificate
 //! correlations = "party-0.correlations"  # only for a source that reads files
+//! device = "cpu"                   # optional: what this party evaluates products on
 //!
 //! [dealer]                         # only for a source with a dealer: the same entries
 //! address = "dealer.example:7400"
@@ -79,6 +80,7 @@ struct Party {
     certificate: PathBuf,
     key: Option<PathBuf>,
     correlations: Option<PathBuf>,
+    device: Option<String>,
 }
 
 impl Party {
@@ -134,10 +136,13 @@ impl Config {
                 LONGEST_TIMEOUT.as_secs()
             )));
         }
-        for name in [&document.protocol, &document.source].into_iter().flatten() {
+        let of_all = [&document.protocol, &document.source];
+        let members = document.party.iter().chain(&document.dealer);
+        let of_members = members.map(|member| &member.device);
+        for name in of_all.into_iter().chain(of_members).flatten() {
             if name.len() > 64 || !name.chars().all(|c| c.is_ascii_graphic()) {
                 return Err(wrong(
-                    "protocol and source are short names such as \"replicated\"".to_owned(),
+                    "protocol, source and device are short names such as \"replicated\"".to_owned(),
                 ));
             }
         }
@@ -262,6 +267,15 @@ impl Config {
             .correlations
             .as_ref()
             .map(|path| self.folder().join(path)))
+    }
+
+    /// Returns the name of a member's device, if the file names one. The dealer has the number after
+    /// the last party.
+    ///
+    /// # Errors
+    /// `Misuse` for a member that is not in the file.
+    pub fn device(&self, member: usize) -> Result<Option<&str>> {
+        Ok(self.entry(member)?.device.as_deref())
     }
 
     /// Returns the table `[attestation]`, unchecked, if the file has one: its members must attest.

@@ -359,6 +359,7 @@ impl Shared {
                     difference,
                 } => (difference.odd.unwrap_or(*party), &step[..]),
                 Error::Differ { party, step, odd } => (odd.unwrap_or(*party), &step[..]),
+                Error::Device { step, .. } => (self.party, &step[..]),
                 _ => (self.party, "end"),
             };
             (Some(blamed), step.to_owned(), error.reason(&self.voice()))

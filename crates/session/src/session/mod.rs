@@ -1,19 +1,19 @@
 //! A party's links and protocol, for as long as they last.
 
-use crate::attestation;
 use crate::streams::{Stream, Streams, locked};
+use crate::{attestation, devices};
+use kernels::device::{Counters, Device};
 use kernels::stream::Key;
 use mpc::correlations::Demand;
 use mpc::{
     Error, Expectation, Name, Protocol, Recipient, Rehearsal, Result, Settings, Verification,
-    functions,
 };
 use net::attested::Attestation;
 use net::{Mesh, Process, Reading, Words};
 use std::fmt;
 use std::hint;
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Kind of a session's links.
@@ -49,11 +49,14 @@ struct About {
     threat_model: String,
     /// Whether computed values should be checked to stay in range.
     is_checked: bool,
+    /// Kind of the device that evaluates products.
+    device: &'static str,
 }
 
 /// Open links and protocol.
 struct Open {
     mesh: Mesh,
+    device: Arc<dyn Device>,
     work: Mutex<Work>,
     streams: Streams,
 }
@@ -86,22 +89,37 @@ impl fmt::Display for Transport {
 }
 
 /// Returns one sentence on what is protected against whom.
-fn threat_model(mesh: &Mesh, protocol: &dyn Protocol, transport: Transport) -> String {
+fn threat_model(
+    mesh: &Mesh,
+    protocol: &dyn Protocol,
+    device: &dyn Device,
+    transport: Transport,
+) -> String {
     let attested = mesh.attestation().map(|attestation| attestation.kind);
     let attested = attested.map_or(String::new(), |kind| {
         format!("; {}", attestation::threat_model(kind))
     });
-    format!("{}; links: {transport}{attested}", protocol.threat_model())
+    let trusted = match devices::trust(device.kind()) {
+        "" => String::new(),
+        trusted => format!("; {trusted}"),
+    };
+    let model = protocol.threat_model();
+    format!("{model}; links: {transport}{attested}{trusted}")
 }
 
 impl Session {
-    /// Opens the protocol over the links.
+    /// Opens the protocol over the links. `device` evaluates the products of this party alone.
     ///
     /// # Errors
     /// As [`mpc::open`].
-    pub fn open(mesh: Mesh, settings: &Settings, transport: Transport) -> Result<Self> {
+    pub fn open(
+        mesh: Mesh,
+        settings: &Settings,
+        device: Arc<dyn Device>,
+        transport: Transport,
+    ) -> Result<Self> {
         keep_freed_memory();
-        let opened = mpc::open(settings, &mesh, transport == Transport::Memory);
+        let opened = mpc::open(settings, &mesh, &device, transport == Transport::Memory);
         let protocol = opened.inspect_err(|error| mesh.fail(error.clone()))?;
         let about = About {
             party: mesh.party(),
@@ -111,8 +129,9 @@ impl Session {
             protocol: settings.protocol.clone(),
             source: settings.source()?.map(|source| source.name),
             transport,
-            threat_model: threat_model(&mesh, &*protocol, transport),
+            threat_model: threat_model(&mesh, &*protocol, &*device, transport),
             is_checked: false,
+            device: device.kind(),
         };
         let work = Mutex::new(Work {
             protocol,
@@ -123,6 +142,7 @@ impl Session {
             about,
             open: Some(Open {
                 mesh,
+                device,
                 work,
                 streams: Streams::default(),
             }),
@@ -149,6 +169,20 @@ impl Session {
     #[must_use]
     pub fn is_checked(&self) -> bool {
         self.about.is_checked
+    }
+
+    /// Returns the kind of the device that evaluates this party's products, such as "cpu".
+    #[must_use]
+    pub fn device(&self) -> &'static str {
+        self.about.device
+    }
+
+    /// Returns what the device has done in this session.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than the session's.
+    pub fn device_counters(&self) -> Result<Counters> {
+        Ok(self.opened()?.device.counters())
     }
 
     /// Returns the number of this party.
@@ -297,8 +331,8 @@ impl Session {
     /// `Misuse` in another process than the session's.
     pub fn forget(&self, name: Name) -> Result<()> {
         match self.opened()?.streams.mine() {
-            Some(state) => functions::forget(&mut **locked(&state), name),
-            None => functions::forget(&mut *self.lock()?.protocol, name),
+            Some(state) => locked(&state).forget(name),
+            None => self.lock()?.protocol.forget(name),
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ mod portable;
 use crate::dispatch::Backend;
 use crate::parallel;
 use crate::shared_slice::SharedSlice;
-use crate::third::{Third, Thirds};
+use crate::third::{RUN, Third, Thirds};
 use packed::{Packed, Panel, Places, Side, Words};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -39,7 +39,7 @@ use std::ops::Range;
 
 /// Depth of a block. A panel of B stays in the first-level cache while A's panels pass. Thirds are
 /// rounded block by block, so the depth is the same for all parties.
-const DEPTH: usize = 256;
+const DEPTH: usize = RUN;
 
 /// Columns of a block, a multiple of every tile's columns. The block stays in the second-level
 /// cache.

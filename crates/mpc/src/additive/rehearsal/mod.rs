@@ -274,6 +274,8 @@ impl Protocol for Rehearsed {
         Ok(())
     }
 
+    fn forget(&mut self, _: Name) {}
+
     fn truncate(&mut self, x: Parts, shift: Shift, _: PartsMut) -> Result<()> {
         self.truncated(false, shift, x[0].len());
         Ok(())

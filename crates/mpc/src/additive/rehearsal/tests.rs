@@ -6,6 +6,8 @@ use crate::correlations::ahead::needed;
 use crate::providers::{Environment, SOURCES};
 use crate::{Addend, Settings, functions, open};
 use kernels::convolution::Convolution;
+use kernels::device::{Cpu, Device};
+use std::sync::Arc;
 use std::thread;
 
 /// Runs operations of all kinds on n numbers, with named operands.
@@ -121,11 +123,12 @@ fn it_is_known_from_shapes_what_a_run_asks_for() {
         let meshes = in_process::mesh(parties, Duration::from_secs(60));
         let asked: Vec<Vec<Job>> = thread::scope(|scope| {
             let run = |mesh: Mesh| {
-                let mut protocol = open(&settings, &mesh, true).unwrap();
+                let device: Arc<dyn Device> = Arc::new(Cpu::default());
+                let mut protocol = open(&settings, &mesh, &device, true).unwrap();
                 for (at, n) in sizes.into_iter().enumerate() {
                     if at > 1 {
                         for name in [4, 5, 6] {
-                            functions::forget(&mut *protocol, name);
+                            protocol.forget(name);
                         }
                     }
                     program(&mut *protocol, n);

@@ -39,11 +39,13 @@ use crate::{Error, Name, Result, residues};
 use bits::weighted;
 use elements::ElementKeys;
 use encrypted::Keys;
+use kernels::device::Device;
 use kernels::stream::{Stream, random_key};
 use net::{Channel, Reading};
 use products::KeptMask;
 use silent::Ahead;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 /// Rough upper limit of transfers that a piece of a batch takes. It bounds messages and memory.
 const AT_ONCE: usize = 1 << 20;
@@ -51,6 +53,7 @@ const AT_ONCE: usize = 1 << 20;
 /// One party's end of the transfers with all others.
 pub(crate) struct Transfer {
     channel: Channel,
+    device: Arc<dyn Device>,
     /// Channel of the messages of refills.
     refills: Channel,
     /// Refills that have begun ahead, by party.
@@ -73,7 +76,7 @@ const SET_UP: &str = "set up oblivious transfers";
 
 impl Transfer {
     /// Runs the base transfers with every other party.
-    pub fn new(mut channel: Channel, refills: Channel) -> Result<Self> {
+    pub fn new(mut channel: Channel, refills: Channel, device: Arc<dyn Device>) -> Result<Self> {
         let me = channel.party();
         let peers: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
         channel.begin(SET_UP);
@@ -109,6 +112,7 @@ impl Transfer {
             refills,
             ahead: (0..channel.parties()).map(|_| Ahead::default()).collect(),
             channel,
+            device,
             pairs,
             own: Stream::new(&random_key()?, "correlations: own"),
             kept: HashMap::new(),

@@ -15,6 +15,7 @@ use super::rows::Set;
 use super::{Transfer, is_kept};
 use crate::correlations::job::Origin;
 use crate::{Bilinear, Error, Name, Result};
+use kernels::device;
 use std::sync::Arc;
 
 /// Memory for what is kept of all masks, with each peer.
@@ -51,7 +52,9 @@ impl Transfer {
             Bilinear::Elementwise { .. } => self.multiply_each(&a, &b)?,
             _ => {
                 let mut product = vec![0; n];
-                map.evaluate(&mut product, &[(&a, &b)]);
+                let terms = [device::Term::of(&a, &b)];
+                let computed = self.device.bilinear(map, &mut product, &terms);
+                computed.map_err(|error| self.channel.device_failed(error))?;
                 let plan = Plan::new(map, &a, &b, [x, y].map(|mask| is_kept(mask).is_some()));
                 let windows = match (map, &self.keys) {
                     (Bilinear::Convolution(shape), Some(keys)) => {

@@ -15,14 +15,19 @@ use super::record::{LONGEST, Ledger};
 use super::spread::Spread;
 use crate::blocks;
 use crate::group::Group;
-use crate::replicated::products::{Factors, factors};
+use crate::replicated::products::forms;
 use crate::replicated::roles::Masks;
-use crate::replicated::{Pair, PairMut, Replicated};
-use crate::{Addend, Affine, Bilinear, Result, Shift};
+use crate::replicated::{Pair, PairMut, Replicated, pair};
+use crate::{Addend, Affine, Bilinear, Operand, Result, Shift, Term};
+use kernels::device;
 use kernels::parallel::Rates;
 
-/// A map with copies of the factors of a piece of its inner products.
-type Piece = (Bilinear, [[Vec<u64>; 2]; 2]);
+/// A map of a piece of inner products, with copies of this piece of both factors.
+struct Piece {
+    map: Bilinear,
+    x: [Vec<u64>; 2],
+    y: [Vec<u64>; 2],
+}
 
 /// Computes an affine map.
 pub(in crate::replicated) fn affine(
@@ -33,7 +38,7 @@ pub(in crate::replicated) fn affine(
     party
         .channel
         .begin_of(sum.name(), sum.elements(), &sum.parameters());
-    party.proven_sum(&factors(sum), sum.addends, sum.shift, out)
+    party.proven_sum(sum.terms, sum.addends, sum.shift, out)
 }
 
 impl Replicated {
@@ -41,7 +46,7 @@ impl Replicated {
     /// that is under way.
     pub(in crate::replicated) fn proven_sum(
         &mut self,
-        terms: &[Factors],
+        terms: &[Term],
         addends: &[Addend],
         shift: Shift,
         out: PairMut,
@@ -61,44 +66,48 @@ impl Replicated {
     /// Computes the sum of products, as part of the step that is under way.
     pub(in crate::replicated) fn proven_products(
         &mut self,
-        terms: &[Factors],
+        terms: &[Term],
         [first, second]: PairMut,
     ) -> Result<()> {
         let pieces: Vec<Vec<Piece>> = terms.iter().map(pieces).collect();
-        let mut maps = Vec::with_capacity(terms.len());
-        for (term, pieces) in terms.iter().zip(&pieces) {
+        let borrowed: Vec<Vec<[Pair; 2]>> = pieces
+            .iter()
+            .map(|pieces| pieces.iter().map(Piece::factors).collect())
+            .collect();
+        let mut all = Vec::with_capacity(terms.len());
+        for (term, (pieces, borrowed)) in terms.iter().zip(pieces.iter().zip(&borrowed)) {
             if pieces.is_empty() {
-                maps.push(*term);
+                all.push(*term);
             }
-            maps.extend(
-                pieces
-                    .iter()
-                    .map(|(map, [[x0, x1], [y0, y1]])| -> Factors { (map, [[x0, x1], [y0, y1]]) }),
-            );
+            all.extend(pieces.iter().zip(borrowed).map(|(piece, [x, y])| Term {
+                map: piece.map,
+                x: Operand::once(x),
+                y: Operand::once(y),
+            }));
         }
-        for (map, _) in &maps {
-            Ledger::check(map)?;
+        for term in &all {
+            Ledger::check(&term.map)?;
         }
         let n = first.len();
-        let mut masks = Vec::with_capacity(maps.len());
-        for (at, (map, factors)) in maps.iter().enumerate() {
+        let mut masks = Vec::with_capacity(all.len());
+        for (at, term) in all.iter().enumerate() {
             if at == 0 {
-                masks.push(self.send_product(map, *factors, first)?);
+                masks.push(self.send_product(term, first)?);
                 continue;
             }
             let mut more = vec![0; n];
-            masks.push(self.send_product(map, *factors, &mut more)?);
+            masks.push(self.send_product(term, &mut more)?);
             Group::Additive.add(first, &more);
         }
         self.0.round()?;
         let after = self.after();
-        for (at, ((map, factors), zero)) in maps.iter().zip(masks).enumerate() {
+        for (at, (term, zero)) in all.iter().zip(masks).enumerate() {
             let theirs = self.channel.receive(after, n)?;
             match at {
                 0 => second.copy_from_slice(&theirs),
                 _ => Group::Additive.add(second, &theirs),
             }
-            self.record_product(map, *factors, &theirs, &zero);
+            self.record_product(term, &theirs, &zero)?;
             self.channel.give_back(theirs);
         }
         self.recorded()
@@ -106,14 +115,15 @@ impl Replicated {
 
     /// Records the equations of a product. `theirs` is the next party's message. Of a sum of
     /// products, the proof takes away what the left verifier knows whole.
-    fn record_product(&mut self, map: &Bilinear, [x, y]: [Pair; 2], theirs: &[u64], zero: &Masks) {
-        let Some(verifying) = &mut self.0.verifying else {
-            return;
-        };
+    fn record_product(&mut self, term: &Term, theirs: &[u64], zero: &Masks) -> Result<()> {
+        let map = &term.map;
         let n = theirs.len();
         let [mut left, mut right] = [vec![0; n], vec![0; n]];
         if !Ledger::takes_own_away(map) {
-            map.evaluate(&mut left, &[(x[1], y[1])]);
+            let [[_, x, _], [_, y, _]] = [&term.x, &term.y].map(forms);
+            let term = device::Term { x, y };
+            let computed = self.device.bilinear(map, &mut left, &[term]);
+            computed.map_err(|error| self.channel.device_failed(error))?;
         }
         let rates = Rates {
             outputs: [64; 2],
@@ -135,18 +145,28 @@ impl Replicated {
                 }
             },
         );
-        verifying.record.words.map(map, x, y, [&left, &right]);
+        let [x, y] = [term.x, term.y].map(|operand| pair(operand.parts));
+        if let Some(verifying) = &mut self.0.verifying {
+            verifying.record.words.map(map, x, y, [&left, &right]);
+        }
         if Spread::is_better(map) {
             // Squares take other equations. Parties whose programs differ in this have diverged:
             // their proofs would fail, and they would accuse each other.
             self.channel.note(&[Spread::is_square(map, x, y).into()]);
         }
+        Ok(())
+    }
+}
+
+impl Piece {
+    fn factors(&self) -> [Pair<'_>; 2] {
+        [&self.x, &self.y].map(|parts| parts.each_ref().map(Vec::as_slice))
     }
 }
 
 /// Splits the inner products of matrices if they are too long. Returns nothing if they are not.
-fn pieces((map, [x, y]): &Factors) -> Vec<Piece> {
-    let (Bilinear::Matrix { batch, m, k, n } | Bilinear::ByTransposed { batch, m, k, n }) = **map
+fn pieces(Term { map, x, y }: &Term) -> Vec<Piece> {
+    let (Bilinear::Matrix { batch, m, k, n } | Bilinear::ByTransposed { batch, m, k, n }) = *map
     else {
         return Vec::new();
     };
@@ -162,7 +182,7 @@ fn pieces((map, [x, y]): &Factors) -> Vec<Piece> {
     };
     let piece = |from: usize| {
         let k_of_piece = LONGEST.min(k - from);
-        let (of_piece, row, size) = match **map {
+        let (map, row, size) = match map {
             Bilinear::Matrix { .. } => (
                 Bilinear::Matrix {
                     batch,
@@ -184,9 +204,11 @@ fn pieces((map, [x, y]): &Factors) -> Vec<Piece> {
                 1,
             ),
         };
-        let x = x.map(|x| cut(x, k, from, k_of_piece));
-        let y = y.map(|y| cut(y, row, from * size, k_of_piece * size));
-        (of_piece, [x, y])
+        Piece {
+            map,
+            x: pair(x.parts).map(|x| cut(x, k, from, k_of_piece)),
+            y: pair(y.parts).map(|y| cut(y, row, from * size, k_of_piece * size)),
+        }
     };
     (0..k).step_by(LONGEST).map(piece).collect()
 }

@@ -103,12 +103,14 @@ fn component(positions: &[Position], place: usize) -> Vec<Vec<u64>> {
 }
 
 pub fn replicated<const N: usize>(operation: Operation, elements: &Elements<N>) -> Ran<N> {
-    by_roles(operation, elements, |mesh| Replicated::new(mesh.channel(0)))
+    by_roles(operation, elements, |mesh| {
+        Replicated::new(mesh.channel(0), testkit::device())
+    })
 }
 
 pub fn proven<const N: usize>(operation: Operation, elements: &Elements<N>) -> Ran<N> {
     by_roles(operation, elements, |mesh| {
-        Replicated::malicious(mesh.channel(0))
+        Replicated::malicious(mesh.channel(0), testkit::device())
     })
 }
 
@@ -167,14 +169,16 @@ fn by_shares<const N: usize>(
     let results = run_opened(
         N,
         Some(&|mesh| {
-            let mut dealer = Dealer::new(mesh)?;
+            let mut dealer = Dealer::new(mesh, testkit::device())?;
             let streams = dealer.streams().iter_mut().enumerate();
             streams.for_each(|(party, to)| *to = stream(Key::Dealer(party)));
             dealer.serve()
         }),
         |mesh| {
             let me = mesh.party();
-            mpc::open_exactly(mesh, |_, to| *to = stream(Key::Dealer(me)))
+            mpc::open_exactly(mesh, testkit::device(), |_, to| {
+                *to = stream(Key::Dealer(me))
+            })
         },
         |p: &mut Additive| {
             prepare(p);

@@ -1,0 +1,24 @@
+"""Where the libraries of a card are: NVRTC and cublasLt, which PyTorch's wheels bring."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from tacit import _core
+
+
+def find_libraries() -> None:
+    """Tells the core in which folders to look for a card's libraries."""
+    _core.look_for_libraries_in([str(folder) for folder in folders()])
+
+
+def folders() -> list[Path]:
+    """Returns the folders of libraries of NVIDIA's wheels, and of PyTorch itself."""
+    nvidia, torch = (_places(package) for package in ("nvidia", "torch"))
+    wheels = [lib for place in nvidia for lib in sorted(place.glob("*/lib")) if lib.is_dir()]
+    return [*wheels, *(place / "lib" for place in torch)]
+
+
+def _places(package: str) -> list[Path]:
+    """Returns where a package lies, without importing it."""
+    spec = find_spec(package)
+    return [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
