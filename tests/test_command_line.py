@@ -418,6 +418,30 @@ def test_three_real_processes_from_the_example(tmp_path: Path) -> None:
     assert "['an argument']" in said[0][0]
 
 
+def test_a_party_has_the_device_that_its_file_names(tmp_path: Path) -> None:
+    config, program = example(tmp_path), tmp_path / "program.py"
+    program.write_text(
+        "import tacit, torch\n"
+        "x = tacit.share(torch.ones(8, 9), owner=0)\n"
+        "print((x @ x.T).reveal()[0, 0].item(), tacit.session().device['kind'])\n"
+    )
+    line = 'certificate = "certificates/party-1.pem"\n'
+    text = config.read_text()
+    assert line in text
+    config.write_text(text.replace(line, line + 'device = "simulated"\n'))
+    ended = run_parties(config, program, [0, 1, 2])
+    assert [(code, out) for code, out, _ in ended] == [
+        (0, "9.0 cpu\n"),
+        (0, "9.0 simulated\n"),
+        (0, "9.0 cpu\n"),
+    ]
+    config.write_text(text.replace(line, line + 'device = "gpu"\n'))
+    for party, (code, _, err) in enumerate(run_parties(config, program, [0, 1, 2])):
+        assert code == 1
+        assert 'unknown device "gpu"; known are "cpu", "cuda", "simulated"' in err
+        assert ("party 1 failed" in err) == (party != 1)
+
+
 def test_a_configuration_has_everything_checked(tmp_path: Path) -> None:
     config = example(tmp_path)
     text = config.read_text()
