@@ -38,8 +38,11 @@ test: setup ## all tests but the long ones
 
 test-rust: setup
 	@echo "cargo test: told of when it has ended"
-	@MAKEFLAGS= cargo test --workspace --exclude tacit-core --quiet > target/rust-tests.txt 2>&1; \
+	@MAKEFLAGS= TACIT_NVRTC=$(NVRTC) cargo test --workspace --exclude tacit-core --quiet > target/rust-tests.txt 2>&1; \
 	status=$$?; cat target/rust-tests.txt; exit $$status
+
+# The folder with NVRTC, which compiles kernels without a card; empty where PyTorch's wheel does not bring it.
+NVRTC = $(firstword $(dir $(wildcard $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*)))
 
 # Folders with the libraries of a card, separated by colons.
 LIBRARIES = $(shell echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/*/lib | tr ' ' ':')
