@@ -148,7 +148,7 @@ INSIDE = {
 MODULES = [
     ["_core", "buffers", "memory"],
     ["errors", "flags", "meter", "providers"],
-    ["checksums", "modes", "places", "storage_cache"],
+    ["checksums", "config_files", "modes", "places", "storage_cache"],
     ["atomic_write", "fixed", "logs"],
     ["checks"],
     ["sessions"],
@@ -162,7 +162,8 @@ MODULES = [
     ["rehearsal"],
     ["compilation"],
     ["__init__"],
-    ["federated"],
+    ["federated", "serving"],
+    ["client"],
     ["demo", "doctor"],
     ["bench"],
     ["commands"],

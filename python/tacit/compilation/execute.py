@@ -105,7 +105,7 @@ class Bound:
         count = same_kind(program, given)
         for name, x in given.items():
             if not isinstance(x, SecretTensor):
-                check_interval(program, name, x)
+                check_interval(program.inputs[name], x)
             if not self._is_promised(name, x) or not isinstance(x, SecretTensor):
                 given[name] = program.inputs[name].scaled(x)
         unknown = [
@@ -193,7 +193,7 @@ class Bound:
                     f"the input {wanted.name} is {found} examples, not {count}: "
                     f"say given(..., count={found}) in every party",
                 )
-            check_interval(program, placeholder, tensor)
+            check_interval(wanted, tensor)
 
         made = share_as(
             None if tensor is None else wanted.scaled(tensor),
