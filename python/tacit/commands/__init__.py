@@ -6,6 +6,7 @@ from tacit.commands import (
     bench,
     certificates,
     check,
+    client,
     compare,
     compile,  # noqa: A004
     completion,
@@ -20,6 +21,7 @@ from tacit.commands import (
     operators,
     riscv,
     run,
+    serve,
     try_,
 )
 
@@ -37,6 +39,8 @@ COMMANDS = (
     federated,
     riscv,
     run,
+    serve,
+    client,
     dealer,
     correlations,
     doctor,
