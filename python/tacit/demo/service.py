@@ -27,6 +27,9 @@ PARTIES = 3
 #: Seconds in which all parties must be ready.
 STARTING = 60.0
 
+#: Seconds that a request takes at most.
+TIMEOUT = 30.0
+
 #: The greatest difference from the plain model's results that is not wrong.
 TOLERANCE = 0.01
 
@@ -183,10 +186,10 @@ def demonstrate(requests: int, clients: int, kill: int | None) -> dict[str, Any]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         config = write_service(Path(folder), names)
         parties = stack.enter_context(Parties(config))
-        asked = [stack.enter_context(Client(config, name=name)) for name in names]
+        asked = [stack.enter_context(Client(config, name=name, timeout=TIMEOUT)) for name in names]
         _wait_for(asked[0])
         started = time.perf_counter()
-        threads = [Thread(target=asking.ask, args=(client,)) for client in asked]
+        threads = [Thread(target=asking.ask, args=(client,), daemon=True) for client in asked]
         for thread in threads:
             thread.start()
         if kill is not None:
