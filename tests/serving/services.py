@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,13 +37,16 @@ def chosen():
 """
 
 #: Seconds in which a party must be ready.
-STARTING = 60.0
+STARTING = 150.0
 
 SHAPE = (1, 4)
 
 
+@cache
 def module(name: str = "build", seed: int = 5) -> torch.nn.Module:
-    """Returns a module of the program, with the weights of the service."""
+    """Returns a module of the program, with the weights of the service.
+
+    It is made once, before threads: making one uses PyTorch's only random generator."""
     made: dict[str, Any] = {}
     exec(PROGRAM, made)
     with torch.random.fork_rng():
