@@ -25,7 +25,7 @@ from tacit.serving.config import text_of
 PARTIES = 3
 
 #: Seconds in which all parties must be ready.
-STARTING = 60.0
+STARTING = 150.0
 
 #: Seconds that a request takes at most.
 TIMEOUT = 30.0
@@ -67,7 +67,6 @@ class Parties:
         process = self._running[party]
         if process is not None:
             process.end()
-            process.wait(spawn.GRACE)
         self._running[party] = None
 
     def leave(self) -> list[int]:
