@@ -452,6 +452,10 @@ impl Queue {
     /// Lets a request wait again that was taken, and proposes it only after a moment: not all
     /// parties have it.
     pub fn release(&mut self, key: Key, now: Instant) {
+        self.wait_again(key, now + DEFERRED);
+    }
+
+    fn wait_again(&mut self, key: Key, not_before: Instant) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
@@ -459,7 +463,7 @@ impl Queue {
             return;
         };
         entry.state = State::Waiting(Arc::clone(whole));
-        entry.not_before = now + DEFERRED;
+        entry.not_before = not_before;
         let is_dropped = entry.listeners == 0;
         self.clients[key.0].waiting.push_front(key.1);
         if is_dropped {
@@ -488,7 +492,7 @@ impl Queue {
         taken.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
         for (since, key) in taken {
             // It may be proposed at once.
-            self.release(key, since);
+            self.wait_again(key, since);
         }
     }
 
