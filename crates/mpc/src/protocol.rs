@@ -4,7 +4,7 @@ use crate::correlations::Demand;
 use crate::correlations::job::Job;
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Cost, Federated, Join, Name, Operand, Operation,
-    Parts, PartsMut, Recipient, Result, Shift, Tally, ThreatModel, keys,
+    Parts, PartsMut, Recipient, Result, Serving, Shift, Tally, ThreatModel, keys,
 };
 use kernels::stream::Key;
 use net::{Channel, Reading};
@@ -190,6 +190,11 @@ pub trait Protocol: Send {
 
     /// Returns the interface for checks of products, if the protocol supports them.
     fn checking(&mut self) -> Option<&mut dyn Checking> {
+        None
+    }
+
+    /// Returns the interface for clients outside of the session, if the protocol supports them.
+    fn serving(&mut self) -> Option<&mut dyn Serving> {
         None
     }
 

@@ -340,7 +340,7 @@ pub fn protocols() -> Vec<ProtocolRow> {
             it.usual_parties,
             it.consumes,
             it.secret,
-            it.serves.is_some(),
+            it.serves,
         )
     })
     .collect()

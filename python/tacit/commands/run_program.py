@@ -101,7 +101,7 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
         if placeholder in inputs:
             raise MisuseError(f"--input {text}: that input is given twice")
         inputs[placeholder] = read(Path(path))
-        check_interval(loaded, placeholder, inputs[placeholder])
+        check_interval(loaded.inputs[placeholder], inputs[placeholder])
     count = same_kind(loaded, inputs)
     if len(outputs(loaded.graph)) > 1:
         raise MisuseError(

@@ -7,7 +7,7 @@ import torch
 from tacit.compilation import streams
 from tacit.compilation.format import dtype_name
 from tacit.compilation.graph import outputs
-from tacit.compilation.signature import Runnable
+from tacit.compilation.signature import Input, Runnable
 from tacit.errors import EncodingError, MisuseError
 from tacit.refusals import misuse
 
@@ -66,14 +66,13 @@ def _kind(dtype: torch.dtype) -> str:
     return "fraction" if dtype.is_floating_point else "integer"
 
 
-def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) -> None:
+def check_interval(given: Input, values: torch.Tensor) -> None:
     """Checks that numbers lie in the interval that their owner promised at compilation.
 
     Raises:
         EncodingError: some are NaN.
         MisuseError: some are outside the interval.
     """
-    given = program.inputs[placeholder]
     if not values.numel() or not values.is_floating_point():
         return
     values = given.scaled(values.detach())

@@ -33,6 +33,7 @@ __all__ = [
     "RangeError",
     "RangeWarning",
     "RefusedError",
+    "RequestRefusedError",
     "SetupError",
     "StoppedError",
     "TacitError",
@@ -130,6 +131,29 @@ class EncodingError(MisuseError, ValueError):
         """Makes the error for a cause."""
         error = cls(text)
         error.why = why
+        return error
+
+
+class RequestRefusedError(RefusedError):
+    """A party of a service refuses a request. Nothing was computed for it, unless ``cause`` says
+    so."""
+
+    #: Why, in a word: "starting", "draining", "busy", "quota", "deadline", "unknown", "conflict",
+    #: "invalid", "range" or "lost".
+    cause = ""
+    #: Seconds after which to come again; ``None`` if the same request would be refused again.
+    retry_after: float | None = None
+    #: The party that refuses.
+    party = 0
+
+    @classmethod
+    def of(
+        cls, cause: str, party: int, reason: str, retry_after: float | None = None
+    ) -> "RequestRefusedError":
+        """Makes the error for a party's refusal."""
+        again = "" if retry_after is None else f"; come again in {retry_after:.3g} s"
+        error = cls(f"party {party} refuses the request: {reason}{again}")
+        error.cause, error.party, error.retry_after = cause, party, retry_after
         return error
 
 

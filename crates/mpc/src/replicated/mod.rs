@@ -49,8 +49,8 @@ use crate::fibers::{self, Baton, Fibered, Linked};
 use crate::operand::parameters;
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Federated, Join, Kept, Name, Next,
-    Operand, Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally,
-    Term, ThreatModel, Trust, Verification, keys, steps,
+    Operand, Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Serving, Shift,
+    Tally, Term, ThreatModel, Trust, Verification, keys, steps,
 };
 use kernels::device::Device;
 use kernels::stream::{Key, Stream, random_key};
@@ -497,6 +497,10 @@ impl Protocol for Replicated {
     }
 
     fn checking(&mut self) -> Option<&mut dyn Checking> {
+        Some(self)
+    }
+
+    fn serving(&mut self) -> Option<&mut dyn Serving> {
         Some(self)
     }
 

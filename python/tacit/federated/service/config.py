@@ -48,17 +48,15 @@ Servers need the certificates of all servers and clients. A client needs those o
 its own with its key.
 """
 
-import json
 import math
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tacit import _core
-from tacit.errors import MisuseError, SetupError, cause, setup_error
+from tacit import _core, config_files
+from tacit.config_files import NUMBER, Kinds, Reading, document_in, entries
+from tacit.errors import MisuseError, SetupError, setup_error
 from tacit.federated.aggregators import described
 from tacit.federated.rounds.settings import Settings, check, check_clients, mechanism_of
 
@@ -74,22 +72,9 @@ DELTA = 1e-5
 #: The most clients of a federation.
 MOST_CLIENTS = 4096
 
-#: The longest time that a round may give its clients, and the longest timeout: a day.
-LONGEST = 86_400.0
-
-#: A host, by name or address, and a port.
-_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]]+):\d{1,5}")
-
-#: A key of TOML that needs no quotes.
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-#: The entries that a table may have, with their types.
-Kinds = Mapping[str, type | tuple[type, ...]]
-
-_NUMBER = (int, float)
 _TOP: Kinds = {
     "name": str,
-    "timeout": _NUMBER,
+    "timeout": NUMBER,
     "model": str,
     "server": list,
     "clients": dict,
@@ -106,7 +91,7 @@ _SERVER: Kinds = {
     "key": str,
 }
 _CLIENTS: Kinds = {"count": int, "certificate": str}
-_PRIVACY: Kinds = {"delta": _NUMBER, "budget": _NUMBER}
+_PRIVACY: Kinds = {"delta": NUMBER, "budget": NUMBER}
 _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "protocol": str,
     "aggregator": str,
@@ -126,18 +111,8 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "exclude": (list,),
 }
 _ROUND: Kinds = {
-    "seconds": _NUMBER,
-    **{each.name: _KINDS_OF_SETTINGS.get(each.name, _NUMBER) for each in fields(Settings)},
-}
-_NAMES = {
-    str: "a text",
-    bool: "true or false",
-    int: "a whole number",
-    _NUMBER: "a number",
-    (int, str): "a whole number or a text",
-    list: "tables",
-    (list,): "a list of texts",
-    dict: "a table",
+    "seconds": NUMBER,
+    **{each.name: _KINDS_OF_SETTINGS.get(each.name, NUMBER) for each in fields(Settings)},
 }
 
 
@@ -180,14 +155,7 @@ class Federation:
             SetupError: what is wrong with it, and where.
         """
         path = Path(path)
-        try:
-            document = tomllib.loads(path.read_text())
-        except OSError as error:
-            raise setup_error(
-                f"cannot read {path}: {cause(error)}; give the path of the federation's file"
-            ) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise setup_error(f"{path}: {_toml_problem(error)}") from None
+        document = document_in(path, "the federation's file", "docs/federated.md")
         return _Reading(path).federation(document)
 
     @property
@@ -280,55 +248,19 @@ def text_of(
         timeout: longest wait for one message, in seconds.
         privacy: the table of that name.
     """
-    lines = [*_entries({"name": name, "timeout": timeout})]
+    lines = [*entries({"name": name, "timeout": timeout})]
     for number, (address, for_clients) in enumerate(addresses):
         server = {"address": address, "clients": for_clients, "certificate": f"server-{number}.pem"}
-        lines += ["[[server]]", *_entries(server)]
-    lines += ["[clients]", *_entries({"count": clients})]
-    lines += ["[round]", *_entries({"seconds": seconds, **vars(settings)})]
+        lines += ["[[server]]", *entries(server)]
+    lines += ["[clients]", *entries({"count": clients})]
+    lines += ["[round]", *entries({"seconds": seconds, **vars(settings)})]
     if privacy is not None:
-        lines += ["[privacy]", *_entries(privacy)]
+        lines += ["[privacy]", *entries(privacy)]
     return "\n".join(lines) + "\n"
 
 
-def _entries(table: Mapping[str, Any]) -> list[str]:
-    """Formats entries, each on a line; ``None`` is omitted."""
-    return [
-        f"{name if _BARE.fullmatch(name) else _value(name)} = {_value(value)}"
-        for name, value in table.items()
-        if value is not None
-    ]
-
-
-def _value(value: Any) -> str:
-    """Formats a value. TOML writes texts, numbers and booleans as JSON does, but not tables."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(_entries(value))}}}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _toml_problem(error: ValueError) -> str:
-    """Describes what is wrong with a file that is not TOML, with its line."""
-    if isinstance(error, UnicodeDecodeError):
-        said = "it is not text in UTF-8"
-    else:
-        found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error))
-        said = f"line {found[2]}: {found[1]}" if found else str(error)
-    return f"{said}; docs/federated.md has an example"
-
-
-class _Reading:
+class _Reading(Reading):
     """A file while it is read and checked."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def wrong(self, reason: str) -> SetupError:
-        return setup_error(f"{self.path}: {reason}")
 
     def federation(self, document: dict[str, Any]) -> Federation:
         top = self.table("the file", document, _TOP, ("name", "server", "clients"))
@@ -377,7 +309,7 @@ class _Reading:
         if isinstance(collateral := table.get("collateral"), str):
             table = {**table, "collateral": str((self.path.parent / collateral).absolute())}
         try:
-            return "\n".join(_entries(table))
+            return "\n".join(entries(table))
         except TypeError:
             raise self.wrong("[attestation] has dates; it has texts, numbers and lists") from None
 
@@ -411,34 +343,13 @@ class _Reading:
             raise self.wrong(f"[round]: {error}") from None
         return settings
 
-    def table(
-        self, where: str, found: Any, kinds: Kinds, needed: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
-        """Checks a table's entries: known names, right types, and none missing that is needed."""
-        if not isinstance(found, dict):
-            raise self.wrong(f"{where} is a table")
-        for name, value in found.items():
-            if name not in kinds:
-                raise self.wrong(f"{where} has no {name!r}; it may have {', '.join(kinds)}")
-            kind = kinds[name]
-            # A bool is an int to Python.
-            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-                raise self.wrong(f"{where}: {name} = {value!r} is not {_NAMES[kind]}")
-        for name in needed:
-            if name not in found:
-                raise self.wrong(f"{where} lacks {name!r}")
-        return found
-
     def server(self, number: int, found: Any) -> Server:
         table = self.table(
             f"[[server]] {number}", found, _SERVER, ("address", "clients", "certificate")
         )
         for name in ("address", "clients", "listen", "listen_for_clients"):
-            if name in table and not _ADDRESS.fullmatch(table[name]):
-                raise self.wrong(
-                    f"[[server]] {number}: {name} = {table[name]!r}; it is a host and a port, as "
-                    '"alice.example:7400"'
-                )
+            if name in table:
+                self.address(f"[[server]] {number}: {name}", table[name])
         certificate = self.path.parent / table["certificate"]
         return Server(
             address=table["address"],
@@ -458,12 +369,6 @@ class _Reading:
         beside = self.path.parent / START
         return beside if beside.exists() else None
 
-    def duration(self, what: str, seconds: float) -> None:
-        if not 0 < seconds <= LONGEST:
-            raise self.wrong(
-                f"{what} = {seconds}; it is a number of seconds above 0 and at most {LONGEST:.0f}"
-            )
-
 
 def certificate_in(path: Path, whose: str) -> str:
     """Reads the certificate of a server or a client as a PEM text, and checks it as links do.
@@ -473,19 +378,6 @@ def certificate_in(path: Path, whose: str) -> str:
     Raises:
         SetupError: it cannot be read, or is of a kind that every peer refuses.
     """
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = cause(error) if isinstance(error, OSError) else "it is not text"
-        raise setup_error(
-            f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by "
-            f"`tacit federated certificates`"
-        ) from None
-    try:
-        _core.check_certificate(
-            text, f"{path}, the certificate of {whose},", whose.startswith("client")
-        )
-    except SetupError as error:
-        said = str(error).replace("`tacit certificates`", "`tacit federated certificates`")
-        raise setup_error(said) from None
-    return text
+    return config_files.certificate_in(
+        path, whose, "tacit federated certificates", is_client=whose.startswith("client")
+    )

@@ -1,0 +1,348 @@
+"""A client of a service: it asks parties for a model's results, and is no party itself.
+
+    from tacit.client import Client
+
+    with Client("service.toml") as client:
+        y = client.infer("lenet", x)              # NumPy or PyTorch in, the same out
+        z = await client.infer_async("lenet", x)
+
+The client encodes the input in fixed point, splits it into one piece for each party, and sends each
+party its piece. It gets from each party a share of the result, and adds these up. No party sees the
+input or the result.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tacit import _core, fixed
+from tacit.errors import MisuseError, PeerError, RangeError, RequestRefusedError, TacitError
+from tacit.serving.config import Service
+from tacit.serving.description import Described, Tensor, described_in
+
+__all__ = ["Client", "Model"]
+
+#: Requests of one call that are under way at a time.
+AT_ONCE = 16
+
+#: Seconds that a call takes at most, if it does not say.
+TIMEOUT = 60.0
+
+#: Seconds between two attempts, if a refusal does not say when to come again.
+PAUSE = 0.05
+
+Array = np.ndarray[Any, Any] | torch.Tensor
+
+
+class Model(NamedTuple):
+    """A model of a service, as all its parties describe it."""
+
+    name: str
+    #: The last one answers requests that name none.
+    versions: tuple[str, ...]
+    #: Of the last version, for one request.
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+class Client:
+    """A client of a service. Threads may share one."""
+
+    def __init__(
+        self, service: str | Path, *, name: str | None = None, timeout: float = TIMEOUT
+    ) -> None:
+        """Reads the configuration and the client's key. Makes no connection yet.
+
+        Args:
+            service: path of the service's file.
+            name: of this client in the file; the first one if not given.
+            timeout: seconds that a call takes at most, if it does not say.
+
+        Raises:
+            SetupError: the file, a certificate or the key is wrong.
+            MisuseError: there is no such client.
+        """
+        self.service = Service.read(service)
+        number, own = self.service.client(name)
+        self.name = own.name
+        self._timeout = timeout
+        self._core = _core.ServiceClient(
+            self.service.name,
+            self.service.protocol,
+            self.service.certificates_of_parties(),
+            [party.clients for party in self.service.parties],
+            number,
+            self.service.certificate_of(own),
+            _core.read_private_key(str(own.key)),
+        )
+        self._known: tuple[Described, ...] | None = None
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="tacit client")
+
+    def models(self, timeout: float | None = None) -> dict[str, Model]:
+        """Asks the parties for their models, by name.
+
+        Raises:
+            PeerError: a party cannot be reached in time, or describes other models than the others.
+            RequestRefusedError: a party has no models ready yet.
+        """
+        until = time.monotonic() + (self._timeout if timeout is None else timeout)
+        self._known = self._described(until)
+        found: dict[str, list[Described]] = {}
+        for each in self._known:
+            found.setdefault(each.name, []).append(each)
+        return {
+            name: Model(
+                name,
+                tuple(each.version for each in versions),
+                versions[-1].inputs,
+                versions[-1].outputs,
+            )
+            for name, versions in found.items()
+        }
+
+    def infer(
+        self,
+        model: str | None,
+        x: Array | Mapping[str, Array],
+        *,
+        version: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Returns a model's result for an input.
+
+        Args:
+            model: its name; ``None`` if the service has one model only.
+            x: a NumPy array or tensor of the input's shape, or several of them one after another
+                in the first dimension; by name if the model has several inputs. Each is one
+                request.
+            version: of the model; the last one if not given.
+            timeout: seconds that the call takes at most.
+
+        Returns:
+            An array or a tensor, as the input is one; a tuple of them if the model has several
+            outputs.
+
+        Raises:
+            EncodingError: the input has a NaN, or values that are too large. Nothing was sent.
+            MisuseError: there is no such model, or the input has another shape. Nothing was sent.
+            RequestRefusedError: a party refuses it, for the reason in ``cause``, and says in
+                ``retry_after`` when to come again.
+            PeerError: a party cannot be reached in time, or sent what belongs to no result.
+        """
+        until = time.monotonic() + (self._timeout if timeout is None else timeout)
+        chosen = self._chosen(model, version, until)
+        requests, is_tensor = _requests(chosen, x)
+        if len(requests) == 1:
+            results = [self._asked(chosen, requests[0], until)]
+        else:
+            ask = partial(self._asked, chosen, until=until)
+            results = list(self._pool.map(ask, requests))
+        return _joined(chosen, results, is_tensor=is_tensor)
+
+    async def infer_async(
+        self,
+        model: str | None,
+        x: Array | Mapping[str, Array],
+        *,
+        version: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """As :meth:`infer`, without blocking the event loop."""
+        return await asyncio.to_thread(self.infer, model, x, version=version, timeout=timeout)
+
+    def is_ready(self, timeout: float = 1.0) -> bool:
+        """Returns whether all parties can be reached and have the same models ready."""
+        try:
+            return bool(self.models(timeout))
+        except TacitError:
+            return False
+
+    def close(self) -> None:
+        """Ends the connections. Requests that are under way fail."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._core.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _chosen(self, model: str | None, version: str | None, until: float) -> Described:
+        """Returns the version of a model that a request is for.
+
+        Raises:
+            MisuseError: there is none.
+        """
+        for is_again in (False, True):
+            if self._known is None or is_again:
+                # The service may have got another version meanwhile.
+                self._known = self._described(until)
+            if model is None and len({each.name for each in self._known}) > 1:
+                names = ", ".join(sorted({each.name for each in self._known}))
+                raise MisuseError(f"the service has several models: say which of {names}")
+            for each in reversed(self._known):
+                if model in (None, each.name) and version in (None, each.version):
+                    return each
+        names = ", ".join(f"{each.name} {each.version}" for each in self._known or ())
+        asked = model if version is None else f"{model} {version}"
+        raise MisuseError(f"the service has no model {asked!r}; it has {names}")
+
+    def _described(self, until: float) -> tuple[Described, ...]:
+        """Asks all parties for their description, until they have the same."""
+        while True:
+            told, refused = self._core.describe(_left(until))
+            if refused is not None:
+                self._pause(_refusal(refused), until)
+                continue
+            if len(set(told)) == 1:
+                return described_in(told[0])
+            # Parties switch one after another to another version.
+            if time.monotonic() + PAUSE >= until:
+                raise PeerError(
+                    "the parties describe different models: give all of them the same service.toml "
+                    "and programs"
+                )
+            time.sleep(PAUSE)
+
+    def _asked(self, chosen: Described, words: np.ndarray[Any, Any], until: float) -> torch.Tensor:
+        """Sends one request, and returns the words of its result.
+
+        All attempts have one number, which a party computes for once."""
+        number = uuid.uuid4().bytes
+        request = self._core.request(chosen.digest, number, words)
+        while True:
+            parts, refused, apart = self._core.ask(request, _left(until))
+            if apart is not None:
+                raise PeerError(
+                    f"parties {apart[0]} and {apart[1]} sent parts of different computations: one "
+                    "of them was started again meanwhile; ask again"
+                )
+            if refused is None:
+                break
+            refusal = _refusal(refused)
+            if refusal.cause == "unknown":
+                # Another version may have taken its place.
+                self._known = None
+            self._pause(refusal, until)
+        found = _joined_words(self.service.protocol, parts)
+        if len(found) != chosen.returned:
+            raise PeerError(
+                "the parties sent parts that are not of one result: check that all of them run the "
+                "same release of tacit, and ask again"
+            )
+        if found[-1] != 1:
+            raise RangeError(
+                "numbers left the range that the model computes in, in this request or in one that "
+                "was computed with it: there is no result. Scale the input as the model's training "
+                "data were"
+            )
+        return torch.from_numpy(found[:-1])
+
+    def _pause(self, refusal: RequestRefusedError, until: float) -> None:
+        """Waits until a party that starts may have started.
+
+        Raises:
+            RequestRefusedError: that is too late.
+        """
+        pause = PAUSE if refusal.retry_after is None else refusal.retry_after
+        if refusal.cause != "starting" or time.monotonic() + pause >= until:
+            raise refusal
+        time.sleep(pause)
+
+
+def _left(until: float) -> float:
+    """Returns the seconds until a time; a little if it has passed."""
+    return max(0.001, until - time.monotonic())
+
+
+def _refusal(refused: tuple[int, str, str, float | None]) -> RequestRefusedError:
+    party, cause, reason, again = refused
+    return RequestRefusedError.of(cause, party, reason, again)
+
+
+def _joined_words(protocol: str, parts: Sequence[bytes]) -> np.ndarray[Any, Any]:
+    """Joins the parties' parts of a result. Returns no words if they are not of one."""
+    words = [np.frombuffer(part, np.int64) for part in parts]
+    out = np.empty(max(map(len, words)), np.int64)
+    found = _core.unseal(protocol, words, out)
+    return out[: found or 0]
+
+
+def _requests(
+    chosen: Described, x: Array | Mapping[str, Array]
+) -> tuple[list[np.ndarray[Any, Any]], bool]:
+    """Encodes an input as the words of one request or several. Also returns whether it is made of
+    tensors.
+
+    Raises:
+        EncodingError: a value is NaN, infinite or too large.
+        MisuseError: the input is not what the model takes.
+    """
+    given = x if isinstance(x, Mapping) else {chosen.inputs[0].name: x}
+    names = [each.name for each in chosen.inputs]
+    if sorted(given) != sorted(names):
+        raise MisuseError(
+            f"model {chosen.name} takes the inputs {', '.join(names)}: give each by its name, as "
+            "in {name: array}"
+        )
+    is_tensor = any(isinstance(each, torch.Tensor) for each in given.values())
+    columns = [_rows(each, given[each.name]) for each in chosen.inputs]
+    if len({len(column) for column in columns}) > 1:
+        raise MisuseError("the inputs are different numbers of requests: give as many of each")
+    return [torch.cat(row).numpy() for row in zip(*columns, strict=True)], is_tensor
+
+
+def _rows(wanted: Tensor, values: Array) -> list[torch.Tensor]:
+    """Encodes one input, a row for each request."""
+    if not isinstance(values, np.ndarray | torch.Tensor):
+        raise MisuseError(
+            f"the input {wanted.name} is a NumPy array or a tensor, not {type(values).__name__}"
+        )
+    try:
+        values = torch.as_tensor(values).detach().cpu()
+    except TypeError:
+        raise MisuseError(f"the input {wanted.name} has the dtype {values.dtype}") from None
+    dtype = fixed.DTYPES[wanted.dtype]
+    if values.dtype.is_floating_point != dtype.is_floating_point or values.dtype.is_complex:
+        raise MisuseError(
+            f"the input {wanted.name} has the dtype {values.dtype}, the model takes {wanted.dtype}: "
+            "convert it"
+        )
+    if not dtype.is_floating_point and values.numel():
+        low, high = (int(bound) for bound in values.aminmax())
+        if low < torch.iinfo(dtype).min or high > torch.iinfo(dtype).max:
+            raise MisuseError(f"the input {wanted.name} has numbers that are no {wanted.dtype}")
+    shape = tuple(values.shape)
+    if wanted.shape[0] == 1 and shape == wanted.shape[1:]:
+        values = values.unsqueeze(0)
+    elif shape[1:] != wanted.shape[1:] or not shape or not shape[0] or shape[0] % wanted.shape[0]:
+        raise MisuseError(
+            f"the input {wanted.name} has shape {shape}, the model takes {wanted.shape}, or several "
+            "of them one after another in the first dimension"
+        )
+    return [wanted.encoded(each) for each in torch.split(values, wanted.shape[0])]
+
+
+def _joined(chosen: Described, results: Sequence[torch.Tensor], *, is_tensor: bool) -> Any:
+    """Decodes the results of one call."""
+    joined, begin = [], 0
+    for output in chosen.outputs:
+        end = begin + output.numbers
+        each = torch.cat([output.decoded(words[begin:end]) for words in results])
+        joined.append(each if is_tensor else _as_array(each))
+        begin = end
+    return joined[0] if len(joined) == 1 else tuple(joined)
+
+
+def _as_array(values: torch.Tensor) -> np.ndarray[Any, Any]:
+    # NumPy has no bfloat16.
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
