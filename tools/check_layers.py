@@ -164,6 +164,7 @@ MODULES = [
     ["__init__"],
     ["federated", "serving"],
     ["client"],
+    ["gateway"],
     ["demo", "doctor"],
     ["bench"],
     ["commands"],
