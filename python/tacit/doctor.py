@@ -49,8 +49,17 @@ def examine(config: str, party: int | None, dealer: bool, wait: float) -> list[C
 
 def is_federation(config: str) -> bool:
     """Whether a configuration file seems to be that of a federation."""
+    return _has(config, "server")
+
+
+def is_service(config: str) -> bool:
+    """Whether a configuration file seems to be that of a service."""
+    return _has(config, "model")
+
+
+def _has(config: str, table: str) -> bool:
     try:
-        return "server" in tomllib.loads(Path(config).read_text())
+        return table in tomllib.loads(Path(config).read_text())
     except (OSError, ValueError):
         return False
 
@@ -66,6 +75,23 @@ def examine_federation(
     from tacit.federated.service.examining import examine
 
     found = examine(config, server, client, wait)
+    return [
+        *_versions(),
+        *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found),
+    ]
+
+
+def examine_service(config: str, party: int | None, wait: float) -> list[Check]:
+    """Runs all checks of a service, for one of its parties or for none of them.
+
+    It asks the status pages of that party, or of all, within ``wait`` seconds each.
+
+    Raises:
+        MisuseError: there is no such party.
+    """
+    from tacit.serving.examining import examine
+
+    found = examine(config, party, wait)
     return [
         *_versions(),
         *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found),

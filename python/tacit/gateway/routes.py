@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -116,10 +117,24 @@ class Routes:
                 429, f"{self._waiting} requests are with the service: come again later", USUAL_WAIT
             )
         self._waiting += 1
+        begin, status = monotonic(), 500
         try:
-            return await self._run(self._threads, lambda: self._answer(request, model, version))
+            answer = await self._run(self._threads, lambda: self._answer(request, model, version))
+            status = answer.status
+            return answer
+        except Refused as refused:
+            status = refused.status
+            raise
         finally:
             self._waiting -= 1
+            seconds = round(monotonic() - begin, 6)
+            logger.info(
+                "%s: %s after %.3f s",
+                model.name,
+                status,
+                seconds,
+                extra={"fields": {"model": model.name, "status": status, "seconds": seconds}},
+            )
 
     def _answer(self, request: Request, model: Model, version: str | None) -> Response:
         """Decodes a request, asks the service, and encodes the answer, in a thread."""

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import math
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -203,8 +204,13 @@ class HttpServer:
                 response = refused.response()
             except Exception as error:
                 # The text of an unforeseen error may quote what was asked.
-                logger.error("a request ended in %s", type(error).__name__)
-                logger.debug("where it ended", exc_info=error)
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                logger.error(
+                    "a request ended in %s, at %s:%s",
+                    type(error).__name__,
+                    place.filename,
+                    place.lineno,
+                )
                 response = Refused(500, "the request failed here: see the log").response()
             return await connection.answer(response, request.method == "HEAD", self._closing)
         finally:
