@@ -180,11 +180,14 @@ class Simulation:
 def needed(service: Service, rate: float, p99: float) -> tuple[Service, Outcome] | None:
     """Returns the service with the fewest cells that answers all requests within a p99.
 
-    Returns None if no number of cells does: they share the organisation's link."""
+    Returns None if no number of cells does: they share the organisation's link, and none is faster
+    than one that idles."""
+    model = service.model
+    alone = service.wait + model.busy(1) + model.rounds * service.delay
+    if alone > p99 or rate > service.bounds()["link"]:
+        return None
     of_one = {name: bound / service.cells for name, bound in service.bounds().items()}
     cells = max(1, math.ceil(rate / min(of_one["processors"], of_one["streams"])))
-    if rate > service.bounds()["link"]:
-        return None
     while cells <= MOST_CELLS:
         tried = Service(**{**vars(service), "cells": cells})
         outcome = Simulation(tried, rate).run()
