@@ -99,7 +99,7 @@ INSIDE = {
             "threat_model",
         ],
         ["group"],
-        ["client_update", "gaussian", "operand", "range", "width"],
+        ["client_update", "gaussian", "operand", "range", "request", "width"],
         ["affine", "checking", "correlations", "cost", "submission", "tree"],
         ["combinations", "protocol"],
         ["checks", "fibers", "guards", "steps"],
@@ -113,6 +113,7 @@ INSIDE = {
         ["options", "vouching"],
         ["session"],
         ["doctor", "local", "submissions"],
+        ["requests"],
         ["configured"],
     ],
     "riscv": [
@@ -138,7 +139,7 @@ INSIDE = {
         ],
         ["flags", "local", "session"],
         ["beginning", "kept"],
-        ["intake", "operands", "riscv"],
+        ["intake", "operands", "requests", "riscv"],
         ["checks", "operations"],
     ],
 }

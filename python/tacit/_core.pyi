@@ -488,6 +488,79 @@ class Client:
     def close(self, round: int, timeout: float) -> None: ...  # noqa: A002
     def outcome(self, round: int, timeout: float, into: Bits) -> tuple[list[Content], str]: ...  # noqa: A002
 
+#: A request that waits: client, number, hash of its statement.
+_Waiting = tuple[int, bytes, bytes]
+
+#: A party's refusal: the party, the cause, the reason, and when to come again.
+_Refused = tuple[int, str, str, float | None]
+
+class Requests:
+    """The side of one of a service's parties that clients reach; lasts beyond its sessions."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        service: str,
+        protocol: str,
+        parties: Sequence[str],
+        party: int,
+        key: str,
+        clients: Sequence[str],
+        quotas: Sequence[tuple[int, int]],
+        queue: int,
+        deadline: float,
+    ) -> None: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def open(self) -> int: ...
+    def serve(self, description: bytes | None, models: Sequence[tuple[bytes, int]]) -> None: ...
+    def drain(self) -> None: ...
+    def propose(self, batch: int, gather: float, most: float) -> list[_Waiting]: ...
+    def defer(self, keys: Sequence[tuple[int, bytes]]) -> None: ...
+    def model(self, client: int, number: bytes) -> bytes | None: ...
+    def holds(self, wanted: Sequence[_Waiting], most: float) -> list[bool]: ...
+    def old(self, age: float, most: int) -> list[_Waiting]: ...
+    def have_ended(self, asked: Sequence[_Waiting]) -> list[bool]: ...
+    def take(
+        self,
+        session: Session,
+        model: bytes,
+        batch: Sequence[tuple[int, bytes]],
+        n: int,
+        out: list[Words],
+    ) -> list[float]: ...
+    def give_back(self) -> None: ...
+    def answer(self, client: int, number: bytes, tag: bytes, words: Words) -> None: ...
+    def refuse(
+        self, client: int, number: bytes, cause: str, reason: str, again: float | None = None
+    ) -> None: ...
+    def refused(self) -> list[tuple[int | None, str, int]]: ...
+    def see_off(self, most: float) -> None: ...
+
+class Request:
+    """A request to a service, as it is sent however often connections break."""
+
+class ServiceClient:
+    """A client of a service."""
+
+    def __init__(
+        self,
+        service: str,
+        protocol: str,
+        parties: Sequence[str],
+        addresses: Sequence[str],
+        number: int,
+        certificate: str,
+        key: str,
+    ) -> None: ...
+    def describe(self, timeout: float) -> tuple[list[bytes], _Refused | None]: ...
+    def request(self, model: bytes, number: bytes, words: Words) -> Request: ...
+    def ask(
+        self, request: Request, timeout: float
+    ) -> tuple[list[bytes], _Refused | None, tuple[int, int] | None]: ...
+    def close(self) -> None: ...
+
 class Content:
     """Content of any size that servers sent."""
 

@@ -199,10 +199,9 @@ class Client:
     def _described(self, until: float) -> tuple[Described, ...]:
         """Asks all parties for their description, until they have the same."""
         while True:
-            try:
-                told = self._core.describe(max(0.0, until - time.monotonic()))
-            except RequestRefusedError as refusal:
-                self._pause(refusal, until)
+            told, refused = self._core.describe(_left(until))
+            if refused is not None:
+                self._pause(_refusal(refused), until)
                 continue
             if len(set(told)) == 1:
                 return described_in(told[0])
@@ -221,30 +220,32 @@ class Client:
         number = uuid.uuid4().bytes
         request = self._core.request(chosen.digest, number, words)
         while True:
-            try:
-                parts = self._core.ask(request, max(0.0, until - time.monotonic()))
+            parts, refused, apart = self._core.ask(request, _left(until))
+            if apart is not None:
+                raise PeerError(
+                    f"parties {apart[0]} and {apart[1]} sent parts of different computations: one "
+                    "of them was started again meanwhile; ask again"
+                )
+            if refused is None:
                 break
-            except RequestRefusedError as refusal:
-                if refusal.cause == "unknown":
-                    # Another version may have taken its place.
-                    self._known = None
-                if refusal.cause != "starting":
-                    raise
-                self._pause(refusal, until)
-        out = np.empty(max(len(part) for part in parts), np.int64)
-        found = _core.unseal(self.service.protocol, parts, out)
-        if found != chosen.returned:
+            refusal = _refusal(refused)
+            if refusal.cause == "unknown":
+                # Another version may have taken its place.
+                self._known = None
+            self._pause(refusal, until)
+        found = _joined_words(self.service.protocol, parts)
+        if len(found) != chosen.returned:
             raise PeerError(
-                "the parties sent parts that are not of one result: check that all of them run, "
-                "and ask again"
+                "the parties sent parts that are not of one result: check that all of them run the "
+                "same release of tacit, and ask again"
             )
-        if out[found - 1] != 1:
+        if found[-1] != 1:
             raise RangeError(
                 "numbers left the range that the model computes in, in this request or in one that "
                 "was computed with it: there is no result. Scale the input as the model's training "
                 "data were"
             )
-        return torch.from_numpy(out[: found - 1])
+        return torch.from_numpy(found[:-1])
 
     def _pause(self, refusal: RequestRefusedError, until: float) -> None:
         """Waits until a party that starts may have started.
@@ -256,6 +257,24 @@ class Client:
         if refusal.cause != "starting" or time.monotonic() + pause >= until:
             raise refusal
         time.sleep(pause)
+
+
+def _left(until: float) -> float:
+    """Returns the seconds until a time; a little if it has passed."""
+    return max(0.001, until - time.monotonic())
+
+
+def _refusal(refused: tuple[int, str, str, float | None]) -> RequestRefusedError:
+    party, cause, reason, again = refused
+    return RequestRefusedError.of(cause, party, reason, again)
+
+
+def _joined_words(protocol: str, parts: Sequence[bytes]) -> np.ndarray[Any, Any]:
+    """Joins the parties' parts of a result. Returns no words if they are not of one."""
+    words = [np.frombuffer(part, np.int64) for part in parts]
+    out = np.empty(max(map(len, words)), np.int64)
+    found = _core.unseal(protocol, words, out)
+    return out[: found or 0]
 
 
 def _requests(

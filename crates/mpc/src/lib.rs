@@ -14,8 +14,8 @@
 //! as packed bit planes.
 //!
 //! Public operands must be equal in all parties; the parties compare them in private
-//! ([`agreement`]). Clients outside the session may submit vectors ([`submission`]). Correlations
-//! may come from files made ahead of time ([`preprocessing`], [`sealed`]). A comparison may use
+//! ([`agreement`]). Clients outside the session may submit vectors ([`submission`], [`request`]).
+//! Correlations may come from files made ahead of time ([`preprocessing`], [`sealed`]). A comparison may use
 //! fewer bits than are proved to be enough; then a guard checks its range afterwards ([`guards`]).
 //! Further checks verify that products and sums stayed in range ([`checks`]). [`functions`],
 //! [`integers`] and [`series`] build operations that every protocol supports (ReLU, maximum, exact
@@ -50,6 +50,7 @@ pub mod proof;
 mod protocol;
 mod providers;
 mod range;
+pub mod request;
 pub mod replicated;
 pub mod sealed;
 pub mod series;
@@ -77,5 +78,5 @@ pub use protocol::{
 pub use providers::open_exactly;
 pub use providers::{Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, Transfers};
 pub use range::{Compared, SUMS, Tally};
-pub use submission::Federated;
+pub use submission::{Federated, Serving};
 pub use threat_model::{ThreatModel, Trust};

@@ -3,7 +3,7 @@
 use crate::correlations::Demand;
 use crate::correlations::job::Job;
 use crate::{
-    Affine, Bilinear, Bits, Checking, Compared, Cost, Federated, Join, Name, Operand, Operation,
+    Affine, Bilinear, Bits, Checking, Compared, Cost, Federated, Join, Name, Operand, Operation, Serving,
     Parts, PartsMut, Recipient, Result, Shift, Tally, ThreatModel, keys,
 };
 use kernels::stream::Key;
@@ -186,6 +186,11 @@ pub trait Protocol: Send {
 
     /// Returns the interface for checks of products, if the protocol supports them.
     fn checking(&mut self) -> Option<&mut dyn Checking> {
+        None
+    }
+
+    /// Returns the interface for clients outside of the session, if the protocol supports them.
+    fn serving(&mut self) -> Option<&mut dyn Serving> {
         None
     }
 

@@ -29,10 +29,14 @@ pub struct ProtocolProvider {
     pub consumes: bool,
     /// Whether the protocol keeps anything secret. One that does not runs in one process only.
     pub secret: bool,
-    /// How clients of a federation join a result that its servers do not know, if the protocol
-    /// serves federations. Then it implements [`crate::Protocol::federated`], including noise that
-    /// no party chooses.
-    pub serves: Option<Unseal>,
+    /// Components that a party has of a ring sharing.
+    pub parts: usize,
+    /// How clients outside of a session join a result that no party knows, if the protocol serves
+    /// any. Then it implements [`crate::Protocol::serving`].
+    pub unseal: Option<Unseal>,
+    /// Whether it serves federations. Then it implements [`crate::Protocol::federated`], including
+    /// noise that no party chooses.
+    pub serves: bool,
     pub(crate) threat_model: fn(usize, Trust) -> Result<ThreatModel>,
     pub(crate) open: fn(&Environment) -> Result<Box<dyn Protocol>>,
 }
@@ -125,7 +129,9 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         usual_parties: 3,
         consumes: false,
         secret: true,
-        serves: Some(sealing::joined),
+        parts: 2,
+        unseal: Some(sealing::joined),
+        serves: true,
         threat_model: |parties, _| replicated::threat_model(REPLICATED, parties, true),
         open: |environment| Ok(Box::new(Replicated::new(online(environment.mesh)?)?)),
     },
@@ -135,7 +141,9 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         usual_parties: 3,
         consumes: false,
         secret: true,
-        serves: Some(sealing::compared),
+        parts: 2,
+        unseal: Some(sealing::compared),
+        serves: true,
         threat_model: |parties, _| replicated::threat_model(MALICIOUS, parties, false),
         open: |environment| {
             let channel = online(environment.mesh)?;
@@ -148,7 +156,9 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         usual_parties: 2,
         consumes: true,
         secret: true,
-        serves: None,
+        parts: 1,
+        unseal: Some(additive::joined),
+        serves: false,
         threat_model: additive::threat_model,
         open: |environment| Ok(Box::new(environment.additive()?)),
     },
@@ -158,7 +168,9 @@ pub static PROTOCOLS: [ProtocolProvider; 4] = [
         usual_parties: 2,
         consumes: false,
         secret: false,
-        serves: None,
+        parts: 1,
+        unseal: None,
+        serves: false,
         threat_model: |parties, _| Ok(plain::threat_model(parties)),
         open: |environment| Ok(Box::new(Plain::new(online(environment.mesh)?))),
     },

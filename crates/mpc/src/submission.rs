@@ -31,8 +31,8 @@ pub enum Summed {
     PromisedSum,
 }
 
-/// Joins what the three servers sent a client of a result that no server knows
-/// ([`Federated::seal`]), in their order, and writes it to the beginning of `out`. Returns its
+/// Joins what the parties sent a client of a result that no party knows ([`Serving::seal`]), in
+/// their order, and writes it to the beginning of `out`. Returns its
 /// length, or `None` if this is not what servers send of one result. `out` is as long as the
 /// longest part.
 ///
@@ -43,9 +43,38 @@ pub type Unseal = fn(&[&[u64]], &mut [u64]) -> Result<Option<usize>>;
 /// A secret that exactly two parties know.
 pub type Secret = [u8; 32];
 
+/// The operations that a protocol provides for clients outside of the session, who hand in vectors
+/// and learn results.
+pub trait Serving {
+    /// Computes sharings of the vectors of requests, n words each, one after another
+    /// ([`crate::request`]). `clients` says whose each is, the same in every party.
+    ///
+    /// # Errors
+    /// `Peer` or `Cheating` if a party passes on anything else than the client signed. Network
+    /// errors.
+    fn take(
+        &mut self,
+        clients: &[usize],
+        components: Vec<Component>,
+        n: usize,
+        out: PartsMut,
+    ) -> Result<()>;
+
+    /// Returns the length of this party's message of a result of n words ([`Self::seal`]).
+    fn sealed(&self, n: usize) -> usize;
+
+    /// Writes this party's message to receivers outside the session who are to learn x. The
+    /// messages of all parties give x to [`Unseal`], and nothing else to those who lack them. What
+    /// x depends on is verified first; otherwise there is no interaction.
+    ///
+    /// # Errors
+    /// As [`crate::Protocol::verify`].
+    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<()>;
+}
+
 /// The operations that a protocol provides for the servers of a federation. The clients are the
 /// same in every party, in the same order.
-pub trait Federated {
+pub trait Federated: Serving {
     /// Returns whether a party that passes on components may pass on their sum instead, for which
     /// there is no commitment.
     fn takes_sums(&self) -> bool;
@@ -86,17 +115,6 @@ pub trait Federated {
     /// Derives the secret shared with the next party, and the one shared with the previous party.
     /// Every call gives new ones. No interaction.
     fn secrets(&mut self) -> [Secret; 2];
-
-    /// Returns the length of this party's message of a result of n words ([`Self::seal`]).
-    fn sealed(&self, n: usize) -> usize;
-
-    /// Writes this party's message to receivers outside the session who are to learn x. The
-    /// messages of all parties give x to [`Unseal`], and nothing else to those who lack them. What
-    /// x depends on is verified first; otherwise there is no interaction.
-    ///
-    /// # Errors
-    /// As [`crate::Protocol::verify`].
-    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<()>;
 
     /// Adds noise that no party knows and no party chooses. Each word gets discrete Gaussians;
     /// every party lacks at least one of this variance, in squared units of the words. No

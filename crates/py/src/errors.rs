@@ -90,6 +90,12 @@ static CLIENT: Words = Words {
     ..SERVERS
 };
 
+/// Words that errors of a client of a service use.
+static CALLER: Words = Words {
+    own: "client",
+    ..PARTIES
+};
+
 /// Returns the words for the members of a session, parties or a federation's servers, and the
 /// function that makes exceptions with these words.
 pub fn members(servers: bool) -> (&'static Words, fn(mpc::Error) -> PyErr) {
@@ -113,6 +119,11 @@ pub fn raise_at_server(error: mpc::Error) -> PyErr {
 /// Makes the exception for an error at a client of a federation.
 pub fn raise_at_client(error: mpc::Error) -> PyErr {
     exception(&error, &CLIENT, None)
+}
+
+/// Makes the exception for an error at a client of a service.
+pub fn raise_at_caller(error: mpc::Error) -> PyErr {
+    exception(&error, &CALLER, None)
 }
 
 /// Makes the exception for an error in a session.

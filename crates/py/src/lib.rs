@@ -8,6 +8,7 @@
 //! | `local` | local products by public operands |
 //! | `preprocessing`, `certificates`, `doctor` | files of correlations, keys, examinations |
 //! | `intake` | the clients' intake: its two ends, and submissions |
+//! | `requests` | requests of a service's clients: its two ends |
 //! | `riscv` | compiled programs |
 //! | `digest` | hashes of files |
 //! | `errors` | exceptions by blame |
@@ -28,6 +29,7 @@ mod local;
 mod operands;
 mod operations;
 mod preprocessing;
+mod requests;
 mod riscv;
 mod session;
 
@@ -61,6 +63,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<intake::Client>()?;
     module.add_class::<intake::Task>()?;
     module.add_class::<intake::Content>()?;
+    module.add_class::<requests::Requests>()?;
+    module.add_class::<requests::ServiceClient>()?;
+    module.add_class::<requests::Request>()?;
     module.add_function(wrap_pyfunction!(intake::measured, module)?)?;
     module.add_function(wrap_pyfunction!(intake::unseal, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;

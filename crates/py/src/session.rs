@@ -331,7 +331,7 @@ pub fn protocols() -> Vec<ProtocolRow> {
             it.usual_parties,
             it.consumes,
             it.secret,
-            it.serves.is_some(),
+            it.serves,
         )
     })
     .collect()

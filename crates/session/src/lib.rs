@@ -9,6 +9,7 @@
 //! | [`attestation`] | what members attest, and how they judge each other |
 //! | [`configured`] | the members of a `parties.toml`: parties, the dealer, makers of files |
 //! | [`doctor`] | an examination whether a session is possible, before it is tried |
+//! | [`requests`] | requests of a service's clients, as operands |
 //! | [`submissions`] | submissions of clients outside of the session, as operands |
 //! | [`local`] | members in other processes of this machine, and in this process |
 //!
@@ -20,6 +21,7 @@ pub mod doctor;
 pub mod limits;
 pub mod local;
 pub mod options;
+pub mod requests;
 mod session;
 mod streams;
 pub mod submissions;

@@ -6,7 +6,7 @@ use mpc::client_update::Outgoing;
 use mpc::replicated::submissions;
 use mpc::submission::{self, Component, Summed, in_common};
 use mpc::width::Width;
-use mpc::{Error, Federated, Parts, PartsMut, Protocol, Result};
+use mpc::{Error, Federated, Parts, PartsMut, Protocol, Result, Serving};
 use net::intake::round::{Add, Gathered, Submission};
 use net::intake::statement::{PIECES, Piece};
 use net::intake::ticket::Tickets;
@@ -173,12 +173,18 @@ fn seed(piece: &Piece) -> Key {
 
 fn taking(protocol: &mut dyn Protocol) -> Result<&mut dyn Federated> {
     let none = || {
-        let serving = mpc::PROTOCOLS.iter().filter(|known| known.serves.is_some());
+        let serving = mpc::PROTOCOLS.iter().filter(|known| known.serves);
         let names: Vec<_> = serving.map(|known| format!("{:?}", known.name)).collect();
         let names = names.join(" or ");
         Error::misuse(format!("this protocol serves no federation; use {names}"))
     };
     protocol.federated().ok_or_else(none)
+}
+
+/// Returns the interface of a protocol for clients outside of the session.
+pub(crate) fn serving(protocol: &mut dyn Protocol) -> Result<&mut dyn Serving> {
+    let none = || Error::misuse("this protocol serves no clients outside of the session");
+    protocol.serving().ok_or_else(none)
 }
 
 /// Confirms that every server has gone through the same steps and public values; nothing of a
@@ -203,14 +209,14 @@ pub fn takes_sums(session: &Session) -> Result<bool> {
 /// # Errors
 /// `Misuse` for a protocol that does not support this.
 pub fn sealed(session: &Session, n: usize) -> Result<usize> {
-    session.work(|protocol| Ok(taking(protocol)?.sealed(n)))
+    session.work(|protocol| Ok(serving(protocol)?.sealed(n)))
 }
 
-/// Writes what this party sends clients of a result that no party may see, see [`Federated::seal`].
+/// Writes what this party sends clients of a result that no party may see, see [`mpc::Serving::seal`].
 ///
 /// # Errors
 /// `Misuse` for a protocol that does not support this, or arrays of other numbers and lengths;
-/// otherwise as [`Federated::seal`].
+/// otherwise as [`mpc::Serving::seal`].
 pub fn seal(session: &Session, x: Parts, out: &mut [u64]) -> Result<()> {
     let n = x.first().map_or(0, |part| part.len());
     let is_right = x.len() == session.parts() && x.iter().all(|part| part.len() == n);
@@ -220,7 +226,7 @@ pub fn seal(session: &Session, x: Parts, out: &mut [u64]) -> Result<()> {
             session.parts()
         )));
     }
-    session.work(|protocol| taking(protocol)?.seal(x, out))
+    session.work(|protocol| serving(protocol)?.seal(x, out))
 }
 
 /// Joins what the servers of a federation sent a client of a result that they do not know. Writes
@@ -228,12 +234,12 @@ pub fn seal(session: &Session, x: Parts, out: &mut [u64]) -> Result<()> {
 /// `None` if the parts are not of one result.
 ///
 /// # Errors
-/// `Misuse` for a protocol that serves no federation; otherwise as [`submission::Unseal`].
+/// `Misuse` for a protocol that serves no clients; otherwise as [`submission::Unseal`].
 pub fn unseal(protocol: &str, parts: &[&[u64]], out: &mut [u64]) -> Result<Option<usize>> {
     let mut known = mpc::PROTOCOLS.iter().filter(|known| known.name == protocol);
-    let unseal = known.next().and_then(|known| known.serves);
+    let unseal = known.next().and_then(|known| known.unseal);
     let unseal = unseal
-        .ok_or_else(|| Error::misuse(format!("protocol {protocol:?} serves no federation")))?;
+        .ok_or_else(|| Error::misuse(format!("protocol {protocol:?} serves no clients")))?;
     if parts.iter().any(|part| part.len() > out.len()) {
         return Err(Error::misuse("the output is shorter than a part"));
     }

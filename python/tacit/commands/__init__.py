@@ -6,6 +6,7 @@ from tacit.commands import (
     bench,
     certificates,
     check,
+    client,
     compare,
     compile,  # noqa: A004
     completion,
@@ -21,6 +22,7 @@ from tacit.commands import (
     operators,
     riscv,
     run,
+    serve,
     try_,
 )
 
@@ -38,6 +40,8 @@ COMMANDS = (
     federated,
     riscv,
     run,
+    serve,
+    client,
     gateway,
     dealer,
     correlations,

@@ -31,11 +31,12 @@ from tacit.errors import (
     reason,
     setup_error,
 )
-from tacit.fixed import DEFAULT, Scale
+from tacit.fixed import DEFAULT, Scale, of_dtype
 from tacit.module import share_weights_of
 from tacit.refusals import Task, misuse, refusal, settle
 from tacit.sessions import Session, session
 from tacit.sharing import share_as, share_bits
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor, check_party
 from tacit.trace import module_paths
 
@@ -204,9 +205,28 @@ class Bound:
             what=f"the input {wanted.name} of the program",
             check=check,
         )
+        self._promised(placeholder, made)
+        return made
+
+    def submitted(self, parts: Parts, placeholder: str) -> SecretTensor:
+        """Returns an input that clients outside of the session have shared.
+
+        They have checked that it is within its interval, as an owner does in :meth:`given`. A
+        client that did not gets wrong results for its own examples.
+
+        Args:
+            parts: this party's components, of the shape of one example or several.
+            placeholder: of the input.
+        """
+        wanted = self.program.inputs[placeholder]
+        scale = of_dtype(Scale(self.program.scale), wanted.dtype)
+        made = SecretTensor(parts, scale, self._session, wanted.dtype).numbered()
+        self._promised(placeholder, made)
+        return made
+
+    def _promised(self, placeholder: str, made: SecretTensor) -> None:
         # The promise is dropped as soon as anything writes to the tensor.
         self._session.storages.derive(self._promise(placeholder), [made._parts[0]], True)
-        return made
 
     @contextmanager
     def _expected(self, current: Session, run: Callable[[], Any], given: int) -> Iterator[None]:

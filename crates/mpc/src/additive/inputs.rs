@@ -96,19 +96,24 @@ impl Additive {
         to: Recipient,
     ) -> Result<Option<Vec<u64>>> {
         if self.channel.parties() > 2 {
-            let me = self.channel.party();
-            for (peer, pair) in self.pairs.iter_mut().enumerate() {
-                let Some(pair) = pair else { continue };
-                let mut mask = vec![0; share.len()];
-                pair.reserve(share.len()).fill(0, &mut mask);
-                if peer > me {
-                    group.add(&mut share, &mask);
-                } else {
-                    group.subtract(&mut share, &mask);
-                }
-            }
+            self.mask(group, &mut share);
         }
         self.exchange(group, share, to)
+    }
+
+    /// Adds this party's share of a fresh sharing of zero.
+    pub(super) fn mask(&mut self, group: Group, share: &mut [u64]) {
+        let me = self.channel.party();
+        for (peer, pair) in self.pairs.iter_mut().enumerate() {
+            let Some(pair) = pair else { continue };
+            let mut mask = vec![0; share.len()];
+            pair.reserve(share.len()).fill(0, &mut mask);
+            if peer > me {
+                group.add(share, &mask);
+            } else {
+                group.subtract(share, &mask);
+            }
+        }
     }
 
     /// Sends words that are already masked, to be opened to all. Only the low `bits` of each word

@@ -43,9 +43,12 @@ mod rectify;
 mod rehearsal;
 mod residues;
 mod selection;
+mod serving;
 mod sign;
 mod tables;
 mod truncation;
+
+pub(crate) use serving::joined;
 
 use crate::correlations::Demand;
 use crate::correlations::ahead::finds_masks;
@@ -54,7 +57,7 @@ use crate::fibers::{self, Baton, Fibered, Linked};
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Correlated, Cost, Error, Expectation, Join, Kept,
     Name, Next, Operand, Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Rehearsal,
-    Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
+    Result, Serving, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
 };
 use kernels::stream::{Key, Stream, random_key};
 use net::{Channel, Reading};
@@ -436,6 +439,10 @@ impl Protocol for Additive {
     }
 
     fn correlated(&mut self) -> Option<&mut dyn Correlated> {
+        Some(self)
+    }
+
+    fn serving(&mut self) -> Option<&mut dyn Serving> {
         Some(self)
     }
 }

@@ -48,8 +48,8 @@ mod truncation;
 use crate::fibers::{self, Baton, Fibered, Linked};
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Federated, Join, Kept, Next, Operand,
-    Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
-    Trust, Verification, keys, steps,
+    Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Serving, Shift, Tally,
+    ThreatModel, Trust, Verification, keys, steps,
 };
 use kernels::stream::{Key, Stream, random_key};
 use kernels::third::Thirds;
@@ -483,6 +483,10 @@ impl Protocol for Replicated {
     }
 
     fn checking(&mut self) -> Option<&mut dyn Checking> {
+        Some(self)
+    }
+
+    fn serving(&mut self) -> Option<&mut dyn Serving> {
         Some(self)
     }
 

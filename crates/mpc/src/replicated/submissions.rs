@@ -70,7 +70,8 @@
 
 use super::{PairMut, Party, Replicated, pair_mut};
 use crate::blocks;
-use crate::submission::{Component, Federated, Secret, Summed};
+use crate::request;
+use crate::submission::{Component, Federated, Secret, Serving, Summed};
 use crate::width::Width;
 use crate::{Error, Parts, PartsMut, Result};
 use kernels::stream::{Key, Reserved, Stream, random_key};
@@ -152,6 +153,44 @@ fn expand(seed: &Key, component: usize, n: usize) -> Reserved {
     Stream::new(seed, LABELS[component]).reserve(n)
 }
 
+impl Serving for Replicated {
+    fn take(
+        &mut self,
+        clients: &[usize],
+        components: Vec<Component>,
+        n: usize,
+        out: PartsMut,
+    ) -> Result<()> {
+        self.begin_submissions("take requests", clients, n);
+        for (component, out) in components.into_iter().zip(pair_mut(out)) {
+            match component {
+                Component::Seeds(seeds) => {
+                    for (seed, out) in seeds.iter().zip(out.chunks_exact_mut(n)) {
+                        request::expand(seed, out);
+                    }
+                }
+                Component::Pieces(pieces) => self.pass_on(pieces, n, |at, words| {
+                    out[at * n..][..n].copy_from_slice(words);
+                })?,
+                Component::Promised(commitments) => {
+                    self.passed_on(clients, &commitments, n, |at, begin, words| {
+                        out[at * n + begin..][..words.len()].copy_from_slice(words);
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sealed(&self, n: usize) -> usize {
+        self.sealed_words(n)
+    }
+
+    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<()> {
+        self.seal_all(x, out)
+    }
+}
+
 impl Federated for Replicated {
     fn takes_sums(&self) -> bool {
         self.verifying.is_none()
@@ -226,14 +265,6 @@ impl Federated for Replicated {
             let bytes = net::bytes::from_words(&words, size_of::<Secret>());
             bytes.try_into().expect("as many bytes as were asked for")
         })
-    }
-
-    fn sealed(&self, n: usize) -> usize {
-        self.sealed_words(n)
-    }
-
-    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<()> {
-        self.seal_all(x, out)
     }
 
     fn noise(&mut self, variance: u64, x: PartsMut) -> Result<()> {

@@ -1,22 +1,19 @@
 //! A client's side of the intake: it sends the same request to all three servers in parallel.
 
 use super::evidence::Voucher;
-use super::server_link::{Attesting, Failure, Server, Stream};
+use super::server_link::{Attesting, Failure, Server, Stream, ask_all};
 use super::socket::Traffic;
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
 use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
 use super::{Federation, HELD, KEEPER, MOST_CLIENTS, SERVERS};
 use crate::certificates::Identity;
-use crate::error::{Error, Name, Result, no_thread};
-use crate::interruption::is_interrupted;
+use crate::error::{Error, Name, Result};
 use crate::process::Process;
 use crate::tcp::tls;
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time after the deadline for which a client waits for the servers' answers.
@@ -25,8 +22,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time that the other servers may still take after one has failed or refused.
 const FOLLOW: Duration = Duration::from_secs(5);
 
-/// Interval at which a waiting thread checks whether the user wants to end.
-const LOOK: Duration = Duration::from_millis(50);
+/// Command that makes the keys of clients.
+const MADE_BY: &str = "tacit federated certificates";
 
 /// Bytes of large content that are read at a time.
 const CHUNK: usize = 1 << 20;
@@ -101,7 +98,7 @@ impl Client {
                 MOST_CLIENTS - 1
             )));
         }
-        signer(key)?;
+        signer(key, MADE_BY)?;
         let identity = Identity {
             certificates: vec![certificate.to_owned()],
             key: key.to_owned(),
@@ -265,7 +262,7 @@ impl Client {
                 )));
             }
         }
-        let key = signer(&self.key)?;
+        let key = signer(&self.key, MADE_BY)?;
         let statement = Statement {
             federation: self.federation.id(),
             round: task.round,
@@ -403,8 +400,6 @@ impl Client {
         self.servers.iter().collect()
     }
 
-    /// Asks servers in parallel, each until it answers; returns their answers in order. Once one
-    /// has failed or refused, the call waits only briefly for the others and ends with that error.
     fn ask<T: Send>(
         &self,
         servers: &[&Server],
@@ -413,45 +408,7 @@ impl Client {
         question: impl Fn(&Server, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync,
     ) -> Result<Vec<T>> {
         self.process.check("this client")?;
-        let cut = Arc::new(AtomicBool::new(false));
-        let (tell, told) = mpsc::channel();
-        let (question, cutting) = (&question, &cut);
-        let mut answers: Vec<Option<T>> = servers.iter().map(|_| None).collect();
-        thread::scope(|scope| {
-            for (at, server) in servers.iter().enumerate() {
-                let tell = tell.clone();
-                thread::Builder::new()
-                    .spawn_scoped(scope, move || {
-                        let answer = server.ask(until, step, cutting, question);
-                        drop(tell.send((at, answer)));
-                    })
-                    .map_err(|_| no_thread("a client"))?;
-            }
-            drop(tell);
-            let mut failure = None;
-            let mut end = None;
-            loop {
-                // Without an answer of each server there is nothing to wait for.
-                if end.is_some_and(|end| Instant::now() >= end) {
-                    cut.store(true, Ordering::Relaxed);
-                }
-                match told.recv_timeout(LOOK) {
-                    Ok((at, Ok(answer))) => answers[at] = Some(answer),
-                    Ok((_, Err(error))) => {
-                        failure.get_or_insert(error);
-                        end.get_or_insert(Instant::now() + FOLLOW);
-                    }
-                    Err(RecvTimeoutError::Disconnected) => break,
-                    Err(RecvTimeoutError::Timeout) if is_interrupted() => {
-                        cut.store(true, Ordering::Relaxed);
-                        failure = Some(Error::Interrupted);
-                    }
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-            }
-            failure.map_or(Ok(()), Err)
-        })?;
-        Ok(answers.into_iter().flatten().collect())
+        ask_all(servers, until, step, FOLLOW, question)
     }
 
     /// Checks that all servers said the same; `same` compares each server with the next.

@@ -5,6 +5,7 @@
 //! | [`statement`] | the statement that a client signs, and commitments to the pieces of a vector |
 //! | [`wire`] | the messages, and their decoders |
 //! | [`evidence`] | evidence of a server for its clients, in a federation whose servers attest |
+//! | [`requests`] | requests to a service, whose clients want results of models |
 //! | [`ticket`] | tickets, by which one server knows that the others have their part |
 //! | [`round`] | the rules of a round: who may submit what, and what has arrived |
 //! | [`Intake`] | a server's side |
@@ -29,6 +30,7 @@
 mod client;
 pub mod evidence;
 mod rate_floor;
+pub mod requests;
 pub mod round;
 mod server;
 mod server_link;

@@ -4,13 +4,15 @@ use super::evidence::{Connection, NO_EVIDENCE, Voucher, exported, now};
 use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
 use super::statement::Hash;
 use super::wire::{Reply, Request};
-use crate::error::{Error, Name, PeerFault, Result, SetupFault, cause};
+use crate::error::{Error, Name, PeerFault, Result, SetupFault, cause, no_thread};
+use crate::interruption::is_interrupted;
 use crate::signing::random;
 use crate::tcp::tls;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,6 +22,9 @@ const ATTEMPTS: u32 = 3;
 
 /// Time between two attempts to reach a server that does not listen yet.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// Interval at which a waiting thread checks whether the user wants to end.
+const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) type Stream = StreamOwned<ClientConnection, Socket>;
 
@@ -193,6 +198,56 @@ impl Server {
         }
         Ok(checked.map_err(unattested))
     }
+}
+
+/// Asks servers in parallel, each until it answers; returns their answers in order. Once one has
+/// failed or refused, the call waits only `follow` for the others and ends with that error.
+pub(super) fn ask_all<T: Send>(
+    servers: &[&Server],
+    until: Instant,
+    step: &str,
+    follow: Duration,
+    question: impl Fn(&Server, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync,
+) -> Result<Vec<T>> {
+    let cut = Arc::new(AtomicBool::new(false));
+    let (tell, told) = mpsc::channel();
+    let (question, cutting) = (&question, &cut);
+    let mut answers: Vec<Option<T>> = servers.iter().map(|_| None).collect();
+    thread::scope(|scope| {
+        for (at, server) in servers.iter().enumerate() {
+            let tell = tell.clone();
+            thread::Builder::new()
+                .spawn_scoped(scope, move || {
+                    let answer = server.ask(until, step, cutting, question);
+                    drop(tell.send((at, answer)));
+                })
+                .map_err(|_| no_thread("a client"))?;
+        }
+        drop(tell);
+        let mut failure = None;
+        let mut end = None;
+        loop {
+            // Without an answer of each server there is nothing to wait for.
+            if end.is_some_and(|end| Instant::now() >= end) {
+                cut.store(true, Ordering::Relaxed);
+            }
+            match told.recv_timeout(LOOK) {
+                Ok((at, Ok(answer))) => answers[at] = Some(answer),
+                Ok((_, Err(error))) => {
+                    failure.get_or_insert(error);
+                    end.get_or_insert(Instant::now() + follow);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if is_interrupted() => {
+                    cut.store(true, Ordering::Relaxed);
+                    failure = Some(Error::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    })?;
+    Ok(answers.into_iter().flatten().collect())
 }
 
 fn reach(address: &str) -> io::Result<TcpStream> {

@@ -77,6 +77,17 @@ impl Socket {
         }
     }
 
+    /// Returns whether the peer has ended the connection, or sent something unasked, which a peer
+    /// that waits for an answer does only when it ends. Does not wait.
+    pub(super) fn is_gone(&self) -> bool {
+        let socket = self.socket.get_ref();
+        let peeked = socket
+            .set_nonblocking(true)
+            .and_then(|()| socket.peek(&mut [0]));
+        let is_silent = matches!(&peeked, Err(error) if error.kind() == ErrorKind::WouldBlock);
+        socket.set_nonblocking(false).is_err() || !is_silent
+    }
+
     /// Prepares the socket for another request.
     pub(super) fn again(&mut self, until: Instant, silence: Duration, cut: &Arc<AtomicBool>) {
         (self.until, self.silence, self.cut) = (until, silence, Arc::clone(cut));

@@ -153,7 +153,7 @@ impl Statement {
 /// Returns whether the key of the certificate signed these bytes.
 pub(super) fn is_signed(
     certificate: &CertificateDer<'_>,
-    bytes: &[u8; STATEMENT],
+    bytes: &[u8],
     signature: &[u8],
 ) -> bool {
     let entity = webpki::EndEntityCert::try_from(certificate);
@@ -165,12 +165,12 @@ pub(super) fn is_signed(
 }
 
 /// Makes a signer from a private key in PEM.
-pub(super) fn signer(key: &str) -> Result<Box<dyn Signer>> {
+/// `made_by` is the command that makes such keys.
+pub(super) fn signer(key: &str, made_by: &str) -> Result<Box<dyn Signer>> {
     let unusable = || {
-        Error::setup(
-            "the private key of this client cannot sign submissions; make one by `tacit federated \
-             certificates`",
-        )
+        Error::setup(format!(
+            "the private key of this client cannot sign; make one by `{made_by}`"
+        ))
     };
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| unusable())?;
     let key = rustls::crypto::ring::sign::any_supported_type(&key).map_err(|_| unusable())?;

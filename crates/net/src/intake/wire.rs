@@ -35,12 +35,11 @@ pub const LARGEST: u64 = 1 << 30;
 const TICKETS: usize = SHOWN * size_of::<Hash>();
 
 const HEAD: usize = 16;
-const MAGIC: [u8; 3] = *b"tcd";
 /// Since version 2 the coordinator may close a round, and an outcome says why the client's own
 /// submission was refused. Since version 3 a client may ask for the server's evidence.
 pub(super) const VERSION: u8 = 3;
 
-/// Kind of the reply that holds evidence.
+/// Kind of the reply that holds evidence, the only one with bodies of its length.
 const EVIDENCE: u8 = 8;
 
 /// Bytes of that reply before the evidence: a time, a key, two digests and a signature.
@@ -146,20 +145,24 @@ pub enum Reply {
 }
 
 /// Bytes that are decoded field by field.
-struct Fields<'a>(&'a [u8]);
+pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    fn take(&mut self, bytes: usize) -> io::Result<&'a [u8]> {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn take(&mut self, bytes: usize) -> io::Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(bytes).ok_or_else(malformed)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         self.take(N)?.try_into().map_err(|_| malformed())
     }
 
-    fn number(&mut self) -> io::Result<u64> {
+    pub(super) fn number(&mut self) -> io::Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
@@ -171,7 +174,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn rest(&mut self, most: usize) -> io::Result<Vec<u8>> {
+    pub(super) fn rest(&mut self, most: usize) -> io::Result<Vec<u8>> {
         if self.0.len() > most {
             return Err(malformed());
         }
@@ -179,12 +182,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Decodes all remaining bytes as a printable reason.
-    fn reason(&mut self) -> io::Result<String> {
+    pub(super) fn reason(&mut self) -> io::Result<String> {
         let text = String::from_utf8(self.rest(LONGEST_REASON)?);
         Ok(printable(&text.map_err(|_| malformed())?))
     }
 
-    fn end(&self) -> io::Result<()> {
+    pub(super) fn end(&self) -> io::Result<()> {
         if self.0.is_empty() {
             Ok(())
         } else {
@@ -193,7 +196,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn malformed() -> io::Error {
+pub(super) fn malformed() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         "it sent a message that no client or server of tacit sends",
@@ -210,51 +213,70 @@ fn excessive(length: u64) -> io::Error {
     )
 }
 
-fn unlike(version: u8) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!(
-            "it speaks version {version} of the protocol between clients and servers, but this end \
-             speaks version {VERSION}: run the same release of tacit at all clients and servers"
-        ),
-    )
+/// What the head of a message begins with.
+pub(super) struct Form {
+    pub(super) magic: [u8; 3],
+    pub(super) version: u8,
 }
 
-fn write(to: &mut impl Write, kind: u8, body: &[&[u8]]) -> io::Result<()> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend([VERSION, kind, 0, 0, 0]);
-    let length: usize = body.iter().map(|field| field.len()).sum();
-    bytes.extend((length as u64).to_le_bytes());
-    bytes.extend(body.concat());
-    to.write_all(&bytes)?;
-    to.flush()
-}
+/// Form of messages between the clients and servers of a federation.
+const FORM: Form = Form {
+    magic: *b"tcd",
+    version: VERSION,
+};
 
-/// Reads the kind and the body. `most` returns the longest body of a kind, or `None` for an unknown
-/// kind.
-fn read(from: &mut impl Read, most: impl Fn(u8) -> Option<usize>) -> io::Result<(u8, Vec<u8>)> {
-    let mut head = [0; HEAD];
-    from.read_exact(&mut head)?;
-    let mut fields = Fields(&head);
-    if fields.array()? != MAGIC {
-        return Err(malformed());
+impl Form {
+    pub(super) fn write(&self, to: &mut impl Write, kind: u8, body: &[&[u8]]) -> io::Result<()> {
+        let mut bytes = self.magic.to_vec();
+        bytes.extend([self.version, kind, 0, 0, 0]);
+        let length: usize = body.iter().map(|field| field.len()).sum();
+        bytes.extend((length as u64).to_le_bytes());
+        bytes.extend(body.concat());
+        to.write_all(&bytes)?;
+        to.flush()
     }
-    let [version] = fields.array()?;
-    if version != VERSION {
-        return Err(unlike(version));
+
+    /// Reads the kind and the body. `most` returns the longest body of a kind, or `None` for an
+    /// unknown kind.
+    pub(super) fn read(
+        &self,
+        from: &mut impl Read,
+        most: impl Fn(u8) -> Option<usize>,
+    ) -> io::Result<(u8, Vec<u8>)> {
+        let mut head = [0; HEAD];
+        from.read_exact(&mut head)?;
+        let mut fields = Fields(&head);
+        if fields.array()? != self.magic {
+            return Err(malformed());
+        }
+        let [version] = fields.array()?;
+        if version != self.version {
+            return Err(self.unlike(version));
+        }
+        let [kind, zeros @ ..] = fields.array::<4>()?;
+        let length = fields.number()?;
+        let most = most(kind).ok_or_else(malformed)?;
+        if most == LONGEST_BODY && length > most as u64 {
+            return Err(excessive(length));
+        }
+        if zeros != [0; 3] || length > most as u64 {
+            return Err(malformed());
+        }
+        let mut body = vec![0; length as usize];
+        from.read_exact(&mut body)?;
+        Ok((kind, body))
     }
-    let [kind, zeros @ ..] = fields.array::<4>()?;
-    let length = fields.number()?;
-    let most = most(kind).ok_or_else(malformed)?;
-    if kind == EVIDENCE && length > most as u64 {
-        return Err(excessive(length));
+
+    fn unlike(&self, version: u8) -> io::Error {
+        let own = self.version;
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!(
+                "it speaks version {version} of the protocol between clients and servers, but this \
+                 end speaks version {own}: run the same release of tacit at all clients and servers"
+            ),
+        )
     }
-    if zeros != [0; 3] || length > most as u64 {
-        return Err(malformed());
-    }
-    let mut body = vec![0; length as usize];
-    from.read_exact(&mut body)?;
-    Ok((kind, body))
 }
 
 impl Request {
@@ -268,7 +290,7 @@ impl Request {
                 federation,
                 after,
                 model,
-            } => write(
+            } => FORM.write(
                 to,
                 1,
                 &[federation, &after.to_le_bytes(), &[u8::from(*model)]],
@@ -277,7 +299,7 @@ impl Request {
                 statement,
                 tickets,
                 signature,
-            } => write(
+            } => FORM.write(
                 to,
                 2,
                 &[&statement.to_bytes(), tickets.as_flattened(), signature],
@@ -286,13 +308,13 @@ impl Request {
                 federation,
                 round,
                 content,
-            } => write(
+            } => FORM.write(
                 to,
                 3,
                 &[federation, &round.to_le_bytes(), &[u8::from(*content)]],
             ),
-            Self::Close { federation, round } => write(to, 4, &[federation, &round.to_le_bytes()]),
-            Self::Attest { federation, nonce } => write(to, 5, &[federation, nonce]),
+            Self::Close { federation, round } => FORM.write(to, 4, &[federation, &round.to_le_bytes()]),
+            Self::Attest { federation, nonce } => FORM.write(to, 5, &[federation, nonce]),
         }
     }
 
@@ -301,7 +323,7 @@ impl Request {
     /// # Errors
     /// `InvalidData` for bytes that are not a request; errors of `from`.
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
-        let (kind, body) = read(from, |kind| match kind {
+        let (kind, body) = FORM.read(from, |kind| match kind {
             1 | 3 => Some(41),
             4 => Some(40),
             5 => Some(64),
@@ -357,16 +379,16 @@ impl Reply {
             } => {
                 let numbers =
                     [round, words, milliseconds, length].map(|number| number.to_le_bytes());
-                write(to, 1, &[numbers.as_flattened(), model, terms])
+                FORM.write(to, 1, &[numbers.as_flattened(), model, terms])
             }
-            Self::Go => write(to, 2, &[]),
-            Self::Receipt { digest, ticket } => write(to, 3, &[digest, ticket]),
+            Self::Go => FORM.write(to, 2, &[]),
+            Self::Receipt { digest, ticket } => FORM.write(to, 3, &[digest, ticket]),
             Self::Outcome {
                 hash,
                 is_part,
                 length,
                 own,
-            } => write(
+            } => FORM.write(
                 to,
                 4,
                 &[
@@ -376,10 +398,10 @@ impl Reply {
                     printable(own).as_bytes(),
                 ],
             ),
-            Self::NotYet => write(to, 5, &[]),
-            Self::Refusal(reason) => write(to, 6, &[printable(reason).as_bytes()]),
-            Self::Closed => write(to, 7, &[]),
-            Self::Evidence(shown) => write(
+            Self::NotYet => FORM.write(to, 5, &[]),
+            Self::Refusal(reason) => FORM.write(to, 6, &[printable(reason).as_bytes()]),
+            Self::Closed => FORM.write(to, 7, &[]),
+            Self::Evidence(shown) => FORM.write(
                 to,
                 EVIDENCE,
                 &[
@@ -399,7 +421,7 @@ impl Reply {
     /// # Errors
     /// `InvalidData` for bytes that are not a reply; errors of `from`.
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
-        let (kind, body) = read(from, |kind| match kind {
+        let (kind, body) = FORM.read(from, |kind| match kind {
             1 => Some(64 + LONGEST_TERMS),
             2 | 5 | 7 => Some(0),
             3 => Some(64),
@@ -461,7 +483,7 @@ impl Reply {
 }
 
 /// Makes a reason printable, and truncates it.
-fn printable(reason: &str) -> String {
+pub(super) fn printable(reason: &str) -> String {
     let blank = |c: char| if c.is_control() { ' ' } else { c };
     let mut text: String = reason.chars().map(blank).collect();
     while text.len() > LONGEST_REASON {

@@ -1,0 +1,306 @@
+//! One connection of a client, from its handshake to its end.
+
+use super::queue::{Admission, End, Key, Whole, starting};
+use super::server::Shared;
+use super::statement::Statement;
+use super::wire::{Cause, Question, Refusal, Told};
+use super::{MOST_WORDS, words_of};
+use crate::intake::rate_floor::RateFloor;
+use crate::intake::socket::{SILENCE, Socket};
+use crate::intake::statement::{Committing, Piece, SALT, end_of_chunk, is_signed};
+use crate::tcp::tls;
+use crate::wording::{Voice, Words};
+use rustls::{ServerConnection, StreamOwned};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Longest silence of a client between two requests. Pools of connections are idle for long.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// Longest time for sending an answer.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Interval at which a connection that waits for an answer checks whether its client has gone.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Most words of a refused request that are read, so that its connection can be used again.
+const MOST_SKIPPED: u64 = 1 << 18;
+
+/// Words that are read and hashed at a time.
+const CHUNK: usize = 1 << 14;
+
+type Stream = StreamOwned<ServerConnection, Socket>;
+
+/// Answers a connection until it ends. Returns its client, if the connection got that far.
+pub(super) fn serve(shared: &Shared, socket: TcpStream) -> Option<usize> {
+    let (client, mut stream) = match welcome(shared, socket) {
+        Ok(welcome) => welcome,
+        Err(error) => {
+            shared.refused(tls::outdated(&error), "handshake");
+            return None;
+        }
+    };
+    if !shared.is_known(client) {
+        let reason = "too many connections of one client; close some";
+        let again = Duration::from_secs(1);
+        let refusal = Refusal::until(Cause::Quota, again, reason);
+        part(shared, client, &mut stream, refusal);
+        return Some(client);
+    }
+    loop {
+        (stream.sock.until, stream.sock.silence) = (Instant::now() + IDLE, IDLE);
+        let asked = Question::read(&mut stream);
+        if let Err(error) = asked.and_then(|question| answer(shared, client, &mut stream, question))
+        {
+            if error.kind() == ErrorKind::InvalidData {
+                let reason = tls::reason(&error).text(&Voice::own(&Words::PARTIES));
+                let refusal = Refusal::of(Cause::Invalid, reason);
+                part(shared, client, &mut stream, refusal);
+            }
+            return Some(client);
+        }
+    }
+}
+
+/// Runs the handshake and identifies the client by its certificate.
+fn welcome(shared: &Shared, socket: TcpStream) -> io::Result<(usize, Stream)> {
+    let limit = Instant::now() + SILENCE;
+    let mut socket = Socket::new(socket, limit, Arc::default(), Arc::default())?;
+    let mut connection =
+        ServerConnection::new(Arc::clone(&shared.tls)).map_err(io::Error::other)?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut socket)?;
+    }
+    let presented = connection.peer_certificates().and_then(<[_]>::first);
+    let client = presented.and_then(|certificate| shared.clients.owner(certificate));
+    let client = client.ok_or(ErrorKind::PermissionDenied)?;
+    Ok((client, StreamOwned::new(connection, socket)))
+}
+
+/// Tells the client why its connection ends.
+fn part(shared: &Shared, client: usize, stream: &mut Stream, refusal: Refusal) {
+    shared.refused(Some(client), refusal.cause.name());
+    stream.sock.until = Instant::now() + SILENCE;
+    // A client that has gone does not hear it.
+    if Told::Refusal(refusal).write(stream).is_ok() {
+        stream.sock.part();
+    }
+}
+
+/// Answers a question. An error ends the connection.
+fn answer(
+    shared: &Shared,
+    client: usize,
+    stream: &mut Stream,
+    question: Question,
+) -> io::Result<()> {
+    match question {
+        Question::Describe { service } => {
+            let description = shared.state().description.clone();
+            let told = match description {
+                _ if service != shared.service.id() => Told::Refusal(another_service()),
+                Some(text) => Told::Description(text.to_vec()),
+                None => Told::Refusal(starting()),
+            };
+            told.write(stream)
+        }
+        Question::Ask {
+            statement,
+            signature,
+        } => ask(shared, client, stream, statement, &signature),
+    }
+}
+
+fn another_service() -> Refusal {
+    Refusal::of(
+        Cause::Invalid,
+        "it is of another service: the name, the protocol and the parties' certificates must be \
+         the same in all configurations",
+    )
+}
+
+/// Takes a request and answers it.
+fn ask(
+    shared: &Shared,
+    client: usize,
+    stream: &mut Stream,
+    statement: Statement,
+    signature: &[u8],
+) -> io::Result<()> {
+    (stream.sock.until, stream.sock.silence) = (Instant::now() + shared.deadline, SILENCE);
+    let key = (client, statement.number);
+    let admission = match check(shared, client, &statement, signature) {
+        Err(refusal) => Admission::Refused(refusal),
+        Ok(late) => {
+            let mut state = shared.state();
+            state.queue.admit(client, &statement, late, Instant::now())
+        }
+    };
+    if let Admission::Refused(refusal) = admission {
+        let sent: u64 = lengths(shared, &statement).into_iter().sum();
+        if sent > MOST_SKIPPED {
+            part(shared, client, stream, refusal);
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
+        skip(stream, sent)?;
+        shared.refused(Some(client), refusal.cause.name());
+        return Told::Refusal(refusal).write(stream);
+    }
+    let listening = Listening::of(shared, key);
+    stream.sock.rate_floor = Some(RateFloor::new(Instant::now()));
+    let pieces = receive(shared, stream, &statement);
+    stream.sock.rate_floor = None;
+    let Some(pieces) = pieces? else {
+        let reason = "the data for a piece does not match what the client signed";
+        return refuse(shared, client, stream, Refusal::of(Cause::Invalid, reason));
+    };
+    shared
+        .state()
+        .queue
+        .arrived(key, Whole { statement, pieces });
+    shared.notify();
+    let end = wait(shared, stream, key);
+    let Some(end) = end else {
+        return Err(ErrorKind::ConnectionAborted.into());
+    };
+    stream.sock.until = Instant::now() + LONGEST;
+    let told = match end {
+        End::Refused(refusal) => refuse(shared, client, stream, refusal),
+        End::Answered(answer) => {
+            let words = answer.words.len() as u64;
+            let tag = answer.tag;
+            Told::Answer { tag, words }
+                .write(stream)
+                .and_then(|()| stream.write_all(bytemuck::cast_slice(&answer.words)))
+                .and_then(|()| stream.flush())
+        }
+    };
+    drop(listening);
+    told
+}
+
+fn refuse(
+    shared: &Shared,
+    client: usize,
+    stream: &mut Stream,
+    refusal: Refusal,
+) -> io::Result<()> {
+    shared.refused(Some(client), refusal.cause.name());
+    Told::Refusal(refusal).write(stream)
+}
+
+/// A connection that waits for a request's answer, for as long as this lives.
+struct Listening<'a> {
+    shared: &'a Shared,
+    key: Key,
+}
+
+impl<'a> Listening<'a> {
+    fn of(shared: &'a Shared, key: Key) -> Self {
+        shared.state().listening += 1;
+        Self { shared, key }
+    }
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.listening -= 1;
+        state.queue.left(self.key);
+        drop(state);
+        self.shared.notify();
+    }
+}
+
+/// Checks what the queue does not know. Returns the seconds since the request was made.
+fn check(
+    shared: &Shared,
+    client: usize,
+    statement: &Statement,
+    signature: &[u8],
+) -> Result<i64, Refusal> {
+    if statement.service != shared.service.id() {
+        return Err(another_service());
+    }
+    let is_own = statement.client == client as u64
+        && statement.pieces.len() == shared.service.parties()
+        && is_signed(
+            shared.clients.certificate(client),
+            &statement.to_bytes(),
+            signature,
+        );
+    if !is_own {
+        return Err(Refusal::of(
+            Cause::Invalid,
+            format!("it is not signed by the key of client {client}'s certificate"),
+        ));
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_secs());
+    Ok(now.wrapping_sub(statement.made).cast_signed())
+}
+
+/// Returns the words that the client sends for each piece, with its salt.
+fn lengths(shared: &Shared, statement: &Statement) -> Vec<u64> {
+    let words = statement.words.min(MOST_WORDS);
+    let pieces = shared.service.sent_to(shared.party).into_iter();
+    pieces.map(|piece| SALT as u64 + words_of(piece, words)).collect()
+}
+
+fn skip(stream: &mut Stream, words: u64) -> io::Result<()> {
+    let mut into = [0; 1 << 13];
+    let mut left = usize::try_from(words).map_err(io::Error::other)? * size_of::<u64>();
+    while left > 0 {
+        let next = left.min(into.len());
+        stream.read_exact(&mut into[..next])?;
+        left -= next;
+    }
+    Ok(())
+}
+
+/// Receives this party's pieces. `None` if they do not fit the statement's commitments. Memory
+/// grows as they come.
+fn receive(
+    shared: &Shared,
+    stream: &mut Stream,
+    statement: &Statement,
+) -> io::Result<Option<Vec<Piece>>> {
+    let mut pieces = Vec::new();
+    let mut fits = true;
+    for piece in shared.service.sent_to(shared.party) {
+        let mut salt = [0; SALT];
+        stream.read_exact(bytemuck::cast_slice_mut(&mut salt))?;
+        let mut committing = Committing::new(&salt);
+        let length = usize::try_from(words_of(piece, statement.words)).map_err(io::Error::other)?;
+        let mut words = Vec::new();
+        let mut begin = 0;
+        while begin < length {
+            let end = end_of_chunk(begin, CHUNK, length);
+            words.resize(end, 0);
+            let chunk = &mut words[begin..end];
+            stream.read_exact(bytemuck::cast_slice_mut(chunk))?;
+            committing.update(chunk);
+            begin = end;
+        }
+        fits &= committing.end() == statement.pieces[piece];
+        pieces.push(Piece { salt, words });
+    }
+    Ok(fits.then_some(pieces))
+}
+
+/// Waits for the end of a request; `None` if the client has gone, or this side is closed.
+fn wait(shared: &Shared, stream: &mut Stream, key: Key) -> Option<End> {
+    loop {
+        // Between two sessions of the parties nobody else does this.
+        shared.state().queue.expire(Instant::now());
+        let found = shared.wait(Instant::now() + LOOK, |state| state.queue.told(key));
+        if found.is_some() {
+            return found;
+        }
+        if shared.state().is_closed || stream.sock.is_gone() {
+            return None;
+        }
+    }
+}

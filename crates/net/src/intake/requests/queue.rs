@@ -1,0 +1,511 @@
+//! Requests that a party has: which are admitted, in which order they are proposed, and the answers
+//! that are kept. Knows neither sockets nor threads; the time is passed in.
+//!
+//! A request goes through these states:
+//!
+//! | state | what the party has | next |
+//! | --- | --- | --- |
+//! | arriving | the signed statement | waiting, or nothing if the connection ends |
+//! | waiting | the pieces too | taken; refused after the deadline; nothing if the client goes |
+//! | taken | its place in a batch | answered; waiting again if the session ends |
+//! | answered, refused | what clients are told who ask under this number | forgotten, see below |
+//!
+//! The number of a request that was answered or refused is kept until its statement is no longer
+//! fresh ([`FRESH`]), so a request is computed once. Its answer is kept for a shorter time, for
+//! clients whose connection broke.
+
+use super::statement::{Number, Statement};
+use super::wire::{Cause, Refusal};
+use super::{FRESH, MOST_WORDS};
+use crate::intake::statement::{Hash, Piece};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time for which numbers are kept.
+const KEPT: Duration = Duration::from_secs(2 * FRESH);
+
+/// Time after which a request is proposed again that did not wait at all parties.
+const DEFERRED: Duration = Duration::from_millis(250);
+
+/// Most words of answers that are kept for clients whose connection broke, 32 MiB.
+const MOST_KEPT: usize = 1 << 22;
+
+/// A client, and the number that it gave its request.
+pub type Key = (usize, Number);
+
+/// What a client may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Quota {
+    /// Requests a minute. As many may come at once.
+    pub per_minute: u64,
+    /// Requests that are here and not answered.
+    pub waiting: usize,
+}
+
+/// Bounds of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests that are here and not answered, of all clients.
+    pub queue: usize,
+    /// Time after which a waiting request is refused.
+    pub deadline: Duration,
+}
+
+/// A party's part of a result.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// Stands for the computation.
+    pub tag: Hash,
+    /// The words.
+    pub words: Vec<u64>,
+}
+
+/// What a client is told of its request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The party's part of the result.
+    Answered(Arc<Answer>),
+    /// The request was refused.
+    Refused(Refusal),
+}
+
+/// What a party does with a request whose statement has come.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// It wants the pieces.
+    Wanted,
+    /// It has the request already.
+    Known,
+    /// It refuses.
+    Refused(Refusal),
+}
+
+/// A request that waits, as a party proposes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Proposed {
+    /// The client, and the number of the request.
+    pub key: Key,
+    /// Hash of its statement.
+    pub digest: Hash,
+}
+
+/// A request that has come whole.
+pub struct Whole {
+    /// What the client signed.
+    pub statement: Statement,
+    /// The pieces that it sent this party, in the order of [`super::Service::sent_to`].
+    pub pieces: Vec<Piece>,
+}
+
+enum State {
+    Arriving,
+    Waiting(Arc<Whole>),
+    Taken(Arc<Whole>),
+    Ended(End),
+}
+
+struct Entry {
+    digest: Hash,
+    since: Instant,
+    /// When it may be proposed.
+    not_before: Instant,
+    /// Connections that wait for the answer.
+    listeners: usize,
+    state: State,
+}
+
+/// Requests of one client.
+struct Client {
+    quota: Quota,
+    /// Requests that it may still begin, and when that was counted.
+    allowance: f64,
+    counted: Instant,
+    /// Requests that are here and not answered.
+    open: usize,
+    /// Those of them that wait, oldest first.
+    waiting: VecDeque<Number>,
+}
+
+/// The requests of a party.
+pub struct Queue {
+    limits: Limits,
+    clients: Vec<Client>,
+    /// Words of a request, by the hash of the model's description; `None` while it starts.
+    models: Option<BTreeMap<Hash, u64>>,
+    is_draining: bool,
+    entries: HashMap<Key, Entry>,
+    /// Requests that have ended, oldest first, with the time.
+    ended: VecDeque<(Instant, Key)>,
+    /// Those whose answers are kept, oldest first, and the words of these.
+    kept: VecDeque<Key>,
+    kept_words: usize,
+    /// Requests that are here and not answered.
+    open: usize,
+    /// Client that comes next in a batch.
+    turn: usize,
+}
+
+impl Queue {
+    /// Makes a queue for clients with these quotas.
+    #[must_use]
+    pub fn new(limits: Limits, quotas: &[Quota], now: Instant) -> Self {
+        let client = |quota: &Quota| Client {
+            quota: *quota,
+            allowance: quota.per_minute as f64,
+            counted: now,
+            open: 0,
+            waiting: VecDeque::new(),
+        };
+        Self {
+            limits,
+            clients: quotas.iter().map(client).collect(),
+            models: None,
+            is_draining: false,
+            entries: HashMap::new(),
+            ended: VecDeque::new(),
+            kept: VecDeque::new(),
+            kept_words: 0,
+            open: 0,
+            turn: 0,
+        }
+    }
+
+    /// Sets the models that requests may name, with the words of a request; `None` while the party
+    /// has none ready. Requests that wait stay.
+    pub fn serve(&mut self, models: Option<BTreeMap<Hash, u64>>) {
+        self.models = models;
+    }
+
+    /// Refuses new requests from now on.
+    pub fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    /// Returns the number of requests that are here and not answered.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Decides on a request of a client, whose signed statement has come `late` seconds after it
+    /// was made. A request that is wanted or known has one more listener.
+    pub fn admit(&mut self, client: usize, statement: &Statement, late: i64, now: Instant) -> Admission {
+        let key = (client, statement.number);
+        let digest = statement.digest();
+        if let Some(known) = self.entries.get_mut(&key) {
+            if known.digest != digest {
+                return refused(Cause::Conflict, "its number was used for another request; draw one for each");
+            }
+            if matches!(known.state, State::Arriving) {
+                // An earlier connection has not delivered the pieces; the later one replaces it.
+                known.listeners += 1;
+                return Admission::Wanted;
+            }
+            known.listeners += 1;
+            return Admission::Known;
+        }
+        match self.check(client, statement, late, now) {
+            Err(refusal) => Admission::Refused(refusal),
+            Ok(()) => {
+                let of = &mut self.clients[client];
+                of.allowance -= 1.0;
+                of.open += 1;
+                self.open += 1;
+                let entry = Entry {
+                    digest,
+                    since: now,
+                    not_before: now,
+                    listeners: 1,
+                    state: State::Arriving,
+                };
+                self.entries.insert(key, entry);
+                Admission::Wanted
+            }
+        }
+    }
+
+    fn check(&mut self, client: usize, statement: &Statement, late: i64, now: Instant) -> Result<(), Refusal> {
+        if self.is_draining {
+            let again = self.limits.deadline.min(Duration::from_secs(10));
+            return Err(Refusal::until(Cause::Draining, again, "it finishes what waits, and ends"));
+        }
+        let Some(models) = &self.models else {
+            return Err(starting());
+        };
+        match models.get(&statement.model) {
+            Some(words) if *words == statement.words && statement.words <= MOST_WORDS => {}
+            Some(_) => return Err(Refusal::of(Cause::Invalid, "it has another length than the model's input")),
+            None => {
+                let reason = "it serves no such version of a model; ask for the models again";
+                return Err(Refusal::of(Cause::Unknown, reason));
+            }
+        }
+        if late.unsigned_abs() > FRESH {
+            return Err(Refusal::of(
+                Cause::Invalid,
+                format!("it was made {late} s ago by this party's clock, and {FRESH} s are allowed: set the clocks"),
+            ));
+        }
+        let of = &mut self.clients[client];
+        of.count(now);
+        if of.open >= of.quota.waiting {
+            let reason = format!("{} requests of this client wait, as many as may", of.open);
+            return Err(Refusal::until(Cause::Quota, Duration::from_millis(100), reason));
+        }
+        if of.allowance < 1.0 {
+            let missing = (1.0 - of.allowance) * 60.0 / of.quota.per_minute as f64;
+            let reason = format!("this client may ask {} times a minute", of.quota.per_minute);
+            return Err(Refusal::until(Cause::Quota, Duration::from_secs_f64(missing), reason));
+        }
+        if self.open >= self.limits.queue {
+            let reason = format!("{} requests wait, as many as may", self.open);
+            return Err(Refusal::until(Cause::Busy, Duration::from_millis(100), reason));
+        }
+        Ok(())
+    }
+
+    /// Records that the pieces of a request have come.
+    pub fn arrived(&mut self, key: Key, whole: Whole) {
+        let Some(entry) = self.entries.get_mut(&key) else {
+            return;
+        };
+        // It may have come on two connections.
+        if matches!(entry.state, State::Arriving) {
+            entry.state = State::Waiting(Arc::new(whole));
+            self.clients[key.0].waiting.push_back(key.1);
+        }
+    }
+
+    /// Records that a connection no longer waits for a request. Without any, a request that was not
+    /// taken yet is dropped.
+    pub fn left(&mut self, key: Key) {
+        let Some(entry) = self.entries.get_mut(&key) else {
+            return;
+        };
+        entry.listeners = entry.listeners.saturating_sub(1);
+        if entry.listeners == 0 && matches!(entry.state, State::Arriving | State::Waiting(_)) {
+            self.entries.remove(&key);
+            self.closed(key);
+        }
+    }
+
+    /// Counts a request as no longer open.
+    fn closed(&mut self, (client, number): Key) {
+        self.open -= 1;
+        let of = &mut self.clients[client];
+        of.open -= 1;
+        of.waiting.retain(|waiting| *waiting != number);
+    }
+
+    /// Returns requests of one model that wait, at most `most`: one of each client in turn, each
+    /// client's oldest first.
+    #[must_use]
+    pub fn propose(&self, most: usize, now: Instant) -> Vec<Proposed> {
+        let count = self.clients.len();
+        let (mut proposed, mut places) = (Vec::new(), vec![0; count]);
+        let (mut model, mut client, mut idle) = (None, self.turn % count, 0);
+        while proposed.len() < most && idle < count {
+            let next = self.next_of(client, &mut places[client], &mut model, now);
+            idle = if next.is_some() { 0 } else { idle + 1 };
+            proposed.extend(next);
+            client = (client + 1) % count;
+        }
+        proposed
+    }
+
+    /// Returns a client's next request from a place in its queue on. A request for another model
+    /// than the batch's waits for another batch, and those after it too.
+    fn next_of(
+        &self,
+        client: usize,
+        place: &mut usize,
+        model: &mut Option<Hash>,
+        now: Instant,
+    ) -> Option<Proposed> {
+        loop {
+            let key = (client, *self.clients[client].waiting.get(*place)?);
+            let entry = self.entries.get(&key)?;
+            let State::Waiting(whole) = &entry.state else {
+                return None;
+            };
+            let named = whole.statement.model;
+            if entry.not_before <= now {
+                if *model.get_or_insert(named) != named {
+                    return None;
+                }
+                *place += 1;
+                let digest = entry.digest;
+                return Some(Proposed { key, digest });
+            }
+            *place += 1;
+        }
+    }
+
+    /// Begins the next batch with another client.
+    pub fn pass_turn(&mut self) {
+        self.turn = (self.turn + 1) % self.clients.len();
+    }
+
+    /// Proposes a request again only after a moment: it does not wait at all parties.
+    pub fn defer(&mut self, key: Key, now: Instant) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.not_before = now + DEFERRED;
+        }
+    }
+
+    /// Returns the model that a waiting request names.
+    #[must_use]
+    pub fn model(&self, key: Key) -> Option<Hash> {
+        match &self.entries.get(&key)?.state {
+            State::Waiting(whole) => Some(whole.statement.model),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a request waits, as it was proposed.
+    #[must_use]
+    pub fn holds(&self, proposed: &Proposed) -> bool {
+        let entry = self.entries.get(&proposed.key);
+        entry.is_some_and(|entry| entry.digest == proposed.digest && matches!(entry.state, State::Waiting(_)))
+    }
+
+    /// Returns whether a request has ended here, as it was proposed.
+    #[must_use]
+    pub fn has_ended(&self, proposed: &Proposed) -> bool {
+        let entry = self.entries.get(&proposed.key);
+        entry.is_some_and(|entry| entry.digest == proposed.digest && matches!(entry.state, State::Ended(_)))
+    }
+
+    /// Returns waiting requests that are here for longer than `age`, at most `most`.
+    #[must_use]
+    pub fn old(&self, age: Duration, most: usize, now: Instant) -> Vec<Proposed> {
+        let waiting = self.clients.iter().enumerate().flat_map(|(client, of)| of.waiting.iter().map(move |number| (client, *number)));
+        let old = waiting.filter_map(|key| {
+            let entry = self.entries.get(&key)?;
+            (now.duration_since(entry.since) > age).then_some(Proposed { key, digest: entry.digest })
+        });
+        old.take(most).collect()
+    }
+
+    /// Takes a waiting request for a batch.
+    ///
+    /// Returns it, and how long it has been here; `None` if it does not wait.
+    pub fn take(&mut self, key: Key, now: Instant) -> Option<(Arc<Whole>, Duration)> {
+        let entry = self.entries.get_mut(&key)?;
+        let State::Waiting(whole) = &entry.state else {
+            return None;
+        };
+        let whole = Arc::clone(whole);
+        entry.state = State::Taken(Arc::clone(&whole));
+        let age = now.duration_since(entry.since);
+        let of = &mut self.clients[key.0];
+        of.waiting.retain(|waiting| *waiting != key.1);
+        Some((whole, age))
+    }
+
+    /// Lets requests wait again that were taken and not answered: their session has ended.
+    pub fn give_back(&mut self) {
+        let mut taken = Vec::new();
+        for (key, entry) in &mut self.entries {
+            if let State::Taken(whole) = &entry.state {
+                entry.state = State::Waiting(Arc::clone(whole));
+                taken.push((entry.since, *key, entry.listeners));
+            }
+        }
+        // The oldest is put back last, and so waits first.
+        taken.sort_by_key(|(since, ..)| std::cmp::Reverse(*since));
+        for (_, key, listeners) in taken {
+            self.clients[key.0].waiting.push_front(key.1);
+            if listeners == 0 {
+                self.entries.remove(&key);
+                self.closed(key);
+            }
+        }
+    }
+
+    /// Ends a request. Returns whether it was open.
+    pub fn end(&mut self, key: Key, end: End, now: Instant) -> bool {
+        let Some(entry) = self.entries.get_mut(&key) else {
+            return false;
+        };
+        if matches!(entry.state, State::Ended(_)) {
+            return false;
+        }
+        if let End::Answered(answer) = &end {
+            self.kept.push_back(key);
+            self.kept_words += answer.words.len();
+        }
+        entry.state = State::Ended(end);
+        self.ended.push_back((now, key));
+        self.closed(key);
+        while self.kept_words > MOST_KEPT && self.kept.len() > 1 {
+            self.forget_answer();
+        }
+        true
+    }
+
+    fn forget_answer(&mut self) {
+        let Some(entry) = self.kept.pop_front().and_then(|key| self.entries.get_mut(&key)) else {
+            return;
+        };
+        if let State::Ended(End::Answered(answer)) = &entry.state {
+            self.kept_words -= answer.words.len();
+            let reason = "it was answered already, and the answer is no longer kept";
+            entry.state = State::Ended(End::Refused(Refusal::of(Cause::Lost, reason)));
+        }
+    }
+
+    /// Returns what a client is told of its request, if it has ended. Without an entry it has been
+    /// dropped.
+    #[must_use]
+    pub fn told(&self, key: Key) -> Option<End> {
+        match &self.entries.get(&key)?.state {
+            State::Ended(end) => Some(end.clone()),
+            _ => None,
+        }
+    }
+
+    /// Refuses what has waited for too long, and forgets what has ended long ago.
+    pub fn expire(&mut self, now: Instant) {
+        let deadline = self.limits.deadline;
+        let late: Vec<Key> = self.clients.iter().enumerate().flat_map(|(client, of)| {
+            of.waiting.iter().map(move |number| (client, *number))
+        }).filter(|key| self.entries.get(key).is_some_and(|entry| now.duration_since(entry.since) > deadline)).collect();
+        for key in late {
+            let reason = format!("it has waited for {} s, as long as one may", deadline.as_secs_f64());
+            let refusal = Refusal::of(Cause::Deadline, reason);
+            self.end(key, End::Refused(refusal), now);
+        }
+        while let Some((since, key)) = self.ended.front().copied() {
+            if now.duration_since(since) <= KEPT {
+                break;
+            }
+            self.ended.pop_front();
+            if self.kept.front() == Some(&key) {
+                self.forget_answer();
+            }
+            self.entries.remove(&key);
+        }
+    }
+}
+
+impl Client {
+    /// Adds what the client may ask for since the last count.
+    fn count(&mut self, now: Instant) {
+        let most = self.quota.per_minute as f64;
+        let minutes = now.duration_since(self.counted).as_secs_f64() / 60.0;
+        self.allowance = most.min(self.allowance + minutes * most);
+        self.counted = now;
+    }
+}
+
+/// Returns the refusal of a party that has no models yet.
+pub(super) fn starting() -> Refusal {
+    let reason = "it has no models ready yet: a session with the other parties begins";
+    Refusal::until(Cause::Starting, Duration::from_millis(250), reason)
+}
+
+fn refused(cause: Cause, reason: &str) -> Admission {
+    Admission::Refused(Refusal::of(cause, reason))
+}

@@ -1,0 +1,478 @@
+//! A party's side of clients' requests.
+
+use super::connection::serve;
+use super::queue::{Answer, End, Key, Limits, Proposed, Queue, Quota, Whole};
+use super::statement::Number;
+use super::wire::{LONGEST_DESCRIPTION, MOST_ANSWERED, Refusal};
+use super::{Service, certificates};
+use crate::certificates::Identity;
+use crate::error::{Error, Name, Result, cause, no_thread};
+use crate::intake::MOST_CLIENTS;
+use crate::intake::statement::Hash;
+use crate::interruption::is_interrupted;
+use crate::process::Process;
+use crate::tcp::pinned::Pinned;
+use crate::tcp::{Listener, tls};
+use rustls::ServerConfig;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Interval at which a waiting thread checks whether the user wants to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Most connections of one client at a time.
+const MOST_CONNECTIONS: usize = 128;
+
+/// Most connections at a time whose client is not identified yet.
+const MOST_STRANGERS: usize = 256;
+
+/// Most kinds of refusals that are counted.
+const MOST_COUNTED: usize = 1024;
+
+/// What a party opens its side with.
+pub struct Open<'a> {
+    /// The service.
+    pub service: &'a Service,
+    /// This party's number.
+    pub party: usize,
+    /// Its private key in PEM.
+    pub key: &'a str,
+    /// Certificates of all clients by number, in PEM.
+    pub clients: &'a [String],
+    /// What each client may ask for.
+    pub quotas: &'a [Quota],
+    /// Bounds of the queue.
+    pub limits: Limits,
+}
+
+/// State that all threads share.
+pub(super) struct Shared {
+    pub(super) service: Service,
+    pub(super) party: usize,
+    pub(super) clients: Arc<Pinned>,
+    pub(super) tls: Arc<ServerConfig>,
+    /// Time in which a request must have come whole.
+    pub(super) deadline: Duration,
+    lock: Mutex<State>,
+    changed: Condvar,
+}
+
+/// The part of the state that changes.
+pub(super) struct State {
+    pub(super) queue: Queue,
+    pub(super) description: Option<Arc<[u8]>>,
+    pub(super) is_closed: bool,
+    /// Connections that wait for an answer, or send one.
+    pub(super) listening: usize,
+    /// Refusals since they were last asked for, by client and cause.
+    refused: BTreeMap<(Option<usize>, &'static str), u64>,
+    sockets: HashMap<u64, TcpStream>,
+    next_socket: u64,
+    strangers: usize,
+    present: HashMap<usize, usize>,
+}
+
+/// The side of one of a service's parties. It lasts beyond the sessions of the parties.
+pub struct Requests {
+    process: Process,
+    shared: Arc<Shared>,
+    address: String,
+    /// Thread that holds the listening socket.
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Requests {
+    /// Begins to answer clients. Until [`Requests::serve`] they are told to come again.
+    ///
+    /// # Errors
+    /// `Setup` for certificates or a key that cannot be used; `Misuse` for a party that does not
+    /// exist, or another number of quotas than of clients.
+    pub fn open(listener: Listener, open: &Open) -> Result<Self> {
+        let count = open.clients.len();
+        if open.party >= open.service.parties()
+            || !(1..=MOST_CLIENTS).contains(&count)
+            || open.quotas.len() != count
+        {
+            return Err(Error::misuse(format!(
+                "party {} with {count} clients and {} quotas: a service has parties 0 to {}, 1 to \
+                 {MOST_CLIENTS} clients, and a quota for each",
+                open.party,
+                open.quotas.len(),
+                open.service.parties() - 1
+            )));
+        }
+        let names = (0..count).map(Name::Client).collect();
+        let clients = tls::clients(certificates(open.clients, Name::Client)?, names)?;
+        let identity = Identity {
+            certificates: Vec::new(),
+            key: open.key.to_owned(),
+        };
+        let own = open.service.certificates[open.party].clone();
+        let tls = tls::intake(Name::Member(open.party), own, &identity, &clients)?;
+        let (socket, address) = listener.into_parts();
+        let failed = |error: std::io::Error| {
+            Error::network(format!("cannot accept connections: {}", cause(&error)))
+        };
+        let shared = Arc::new(Shared {
+            service: open.service.clone(),
+            party: open.party,
+            clients,
+            tls,
+            deadline: open.limits.deadline,
+            lock: Mutex::new(State::new(Queue::new(
+                open.limits,
+                open.quotas,
+                Instant::now(),
+            ))),
+            changed: Condvar::new(),
+        });
+        socket.set_nonblocking(true).map_err(failed)?;
+        let entered = Arc::clone(&shared);
+        let accepting = thread::Builder::new()
+            .name("requests".to_owned())
+            .spawn(move || {
+                while !entered.state().is_closed {
+                    match socket.accept() {
+                        Ok((socket, _)) => admit(&entered, socket),
+                        // No client is there, or it has gone again.
+                        Err(_) => thread::sleep(Duration::from_millis(2)),
+                    }
+                }
+            })
+            .map_err(|_| no_thread("the clients' requests"))?;
+        Ok(Self {
+            process: Process::this(),
+            shared,
+            address,
+            accepting: Some(accepting),
+        })
+    }
+
+    /// Returns the host and port on which it listens.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Sets the description of the models, and the words of a request by the hash of each model's;
+    /// without one, clients are told to come again.
+    ///
+    /// # Errors
+    /// `Misuse` for a description that is too long.
+    pub fn serve(&self, models: Option<(&[u8], BTreeMap<Hash, u64>)>) -> Result<()> {
+        self.process.check("this service")?;
+        if models.as_ref().is_some_and(|(text, _)| text.len() > LONGEST_DESCRIPTION) {
+            return Err(Error::misuse(format!(
+                "the description of a service's models has at most {LONGEST_DESCRIPTION} bytes; \
+                 serve fewer models"
+            )));
+        }
+        let mut state = self.shared.state();
+        state.description = models.as_ref().map(|(text, _)| Arc::from(*text));
+        state.queue.serve(models.map(|(_, words)| words));
+        Ok(())
+    }
+
+    /// Refuses new requests from now on; those that are here may still be answered.
+    pub fn drain(&self) {
+        self.shared.state().queue.drain();
+        self.shared.notify();
+    }
+
+    /// Returns the number of requests that are here and not answered.
+    #[must_use]
+    pub fn open_requests(&self) -> usize {
+        self.shared.state().queue.open()
+    }
+
+    /// Waits at most `most` for a request, and from then at most `gather` for as many of one model
+    /// as a batch takes. Returns none if none came.
+    ///
+    /// # Errors
+    /// `Interrupted` by the user.
+    pub fn propose(&self, batch: usize, gather: Duration, most: Duration) -> Result<Vec<Proposed>> {
+        self.process.check("this service")?;
+        let found = self.wait(Instant::now() + most, |state| {
+            let proposed = state.queue.propose(1, Instant::now());
+            (!proposed.is_empty()).then_some(())
+        })?;
+        if found.is_none() {
+            return Ok(Vec::new());
+        }
+        if batch > 1 && !gather.is_zero() {
+            self.wait(Instant::now() + gather, |state| {
+                let is_full = state.queue.propose(batch, Instant::now()).len() >= batch;
+                is_full.then_some(())
+            })?;
+        }
+        let mut state = self.shared.state();
+        let proposed = state.queue.propose(batch, Instant::now());
+        state.queue.pass_turn();
+        Ok(proposed)
+    }
+
+    /// Proposes requests again only after a moment: they do not wait at all parties.
+    pub fn defer(&self, keys: &[Key]) {
+        let mut state = self.shared.state();
+        for key in keys {
+            state.queue.defer(*key, Instant::now());
+        }
+    }
+
+    /// Returns the hash of the model that a waiting request names.
+    #[must_use]
+    pub fn model(&self, key: Key) -> Option<Hash> {
+        self.shared.state().queue.model(key)
+    }
+
+    /// Returns which of these requests wait here, after waiting at most `most` for all of them.
+    ///
+    /// # Errors
+    /// `Interrupted` by the user.
+    pub fn holds(&self, proposed: &[Proposed], most: Duration) -> Result<Vec<bool>> {
+        self.process.check("this service")?;
+        self.wait(Instant::now() + most, |state| {
+            let all = proposed.iter().all(|each| state.queue.holds(each));
+            all.then_some(())
+        })?;
+        let state = self.shared.state();
+        Ok(proposed.iter().map(|each| state.queue.holds(each)).collect())
+    }
+
+    /// Returns requests that have waited here for longer than `age`, at most `most`.
+    #[must_use]
+    pub fn old(&self, age: Duration, most: usize) -> Vec<Proposed> {
+        self.shared.state().queue.old(age, most, Instant::now())
+    }
+
+    /// Returns which of these requests have ended here.
+    #[must_use]
+    pub fn have_ended(&self, proposed: &[Proposed]) -> Vec<bool> {
+        let state = self.shared.state();
+        let ended = |each| state.queue.has_ended(each);
+        proposed.iter().map(ended).collect()
+    }
+
+    /// Takes waiting requests for a batch. Returns them, and how long each has been here.
+    ///
+    /// # Errors
+    /// `Misuse` if one does not wait here any more.
+    pub fn take(&self, keys: &[Key]) -> Result<Vec<(Arc<Whole>, Duration)>> {
+        self.process.check("this service")?;
+        let mut state = self.shared.state();
+        let now = Instant::now();
+        let taken = keys.iter().map(|key| state.queue.take(*key, now));
+        let taken: Option<Vec<_>> = taken.collect();
+        if taken.is_none() {
+            state.queue.give_back();
+        }
+        taken.ok_or_else(|| Error::misuse("a request of this batch does not wait here any more"))
+    }
+
+    /// Lets requests wait again that were taken and not answered.
+    pub fn give_back(&self) {
+        self.shared.state().queue.give_back();
+    }
+
+    /// Gives a client this party's part of its result.
+    ///
+    /// # Errors
+    /// `Misuse` for an answer that is too long.
+    pub fn answer(&self, client: usize, number: Number, answer: Answer) -> Result<()> {
+        if answer.words.len() as u64 > MOST_ANSWERED {
+            return Err(Error::misuse(format!(
+                "a result has at most {MOST_ANSWERED} words"
+            )));
+        }
+        self.end(client, number, End::Answered(Arc::new(answer)));
+        Ok(())
+    }
+
+    /// Refuses a request that is here.
+    pub fn refuse(&self, client: usize, number: Number, refusal: Refusal) {
+        self.shared.refused(Some(client), refusal.cause.name());
+        self.end(client, number, End::Refused(refusal));
+    }
+
+    fn end(&self, client: usize, number: Number, end: End) {
+        let mut state = self.shared.state();
+        state.queue.end((client, number), end, Instant::now());
+        drop(state);
+        self.shared.notify();
+    }
+
+    /// Returns the refusals since the last call, by client and cause. An unknown client is `None`.
+    #[must_use]
+    pub fn refused(&self) -> Vec<(Option<usize>, &'static str, u64)> {
+        let refused = std::mem::take(&mut self.shared.state().refused);
+        refused
+            .into_iter()
+            .map(|((client, cause), times)| (client, cause, times))
+            .collect()
+    }
+
+    /// Waits at most `most` until all answers are sent.
+    ///
+    /// # Errors
+    /// `Interrupted` by the user.
+    pub fn see_off(&self, most: Duration) -> Result<()> {
+        self.wait(Instant::now() + most, |state| {
+            (state.listening == 0 && state.queue.open() == 0).then_some(())
+        })?;
+        Ok(())
+    }
+
+    /// Waits until `ready` returns something, or until a time. Requests that are too late are
+    /// refused meanwhile.
+    fn wait<T>(
+        &self,
+        until: Instant,
+        mut ready: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<Option<T>> {
+        loop {
+            let now = Instant::now();
+            self.shared.state().queue.expire(now);
+            let found = self.shared.wait(until.min(now + LOOK), &mut ready);
+            if found.is_some() || Instant::now() >= until {
+                return Ok(found);
+            }
+            if is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+}
+
+impl State {
+    fn new(queue: Queue) -> Self {
+        Self {
+            queue,
+            description: None,
+            is_closed: false,
+            listening: 0,
+            refused: BTreeMap::new(),
+            sockets: HashMap::new(),
+            next_socket: 0,
+            strangers: 0,
+            present: HashMap::new(),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits until `ready` returns something, or until a time, or the end.
+    pub(super) fn wait<T>(
+        &self,
+        until: Instant,
+        mut ready: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
+        let mut state = self.state();
+        loop {
+            if let Some(found) = ready(&mut state) {
+                return Some(found);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || state.is_closed {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub(super) fn refused(&self, client: Option<usize>, cause: &'static str) {
+        let mut state = self.state();
+        if state.refused.len() < MOST_COUNTED || state.refused.contains_key(&(client, cause)) {
+            *state.refused.entry((client, cause)).or_default() += 1;
+        }
+    }
+
+    /// Records a connection, unless there are too many or this side is closed.
+    fn enter(&self, socket: &TcpStream) -> Option<u64> {
+        let copy = socket.try_clone().ok()?;
+        let mut state = self.state();
+        if state.is_closed || state.strangers >= MOST_STRANGERS {
+            return None;
+        }
+        state.strangers += 1;
+        let id = state.next_socket;
+        state.next_socket += 1;
+        state.sockets.insert(id, copy);
+        Some(id)
+    }
+
+    /// Records that a connection's client is identified. Returns false if it has too many.
+    pub(super) fn is_known(&self, client: usize) -> bool {
+        let mut state = self.state();
+        state.strangers -= 1;
+        let present = state.present.entry(client).or_default();
+        *present += 1;
+        *present <= MOST_CONNECTIONS
+    }
+
+    fn leave(&self, id: u64, client: Option<usize>) {
+        let mut state = self.state();
+        state.sockets.remove(&id);
+        match client {
+            None => state.strangers -= 1,
+            Some(client) => {
+                if let Some(present) = state.present.get_mut(&client) {
+                    *present -= 1;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        if !self.process.is_this() {
+            // A forked process does not have this thread.
+            std::mem::forget(self.accepting.take());
+            return;
+        }
+        let mut state = self.shared.state();
+        state.is_closed = true;
+        for socket in state.sockets.values() {
+            // A connection that has already ended cannot be shut down.
+            drop(socket.shutdown(Shutdown::Both));
+        }
+        drop(state);
+        self.shared.notify();
+        // The address is free again once the thread has closed its socket. A thread that has
+        // panicked has closed it too.
+        if let Some(accepting) = self.accepting.take() {
+            drop(accepting.join());
+        }
+    }
+}
+
+/// Starts a thread for a connection. If that fails, the connection is dropped, and its client tries
+/// again.
+fn admit(shared: &Arc<Shared>, socket: TcpStream) {
+    let Some(id) = shared.enter(&socket) else {
+        return;
+    };
+    let serving = Arc::clone(shared);
+    let started = thread::Builder::new()
+        .name("a client".to_owned())
+        .stack_size(1 << 20)
+        .spawn(move || {
+            let client = serve(&serving, socket);
+            serving.leave(id, client);
+        });
+    if started.is_err() {
+        shared.leave(id, None);
+    }
+}

@@ -1,0 +1,400 @@
+use super::queue::{Admission, Answer, End, Key, Limits, Queue, Quota, Whole};
+use super::statement::Statement;
+use super::wire::{Cause, Question, Refusal, Told};
+use super::{Asked, Caller, FRESH, Open, Requests, Service};
+use crate::certificates;
+use crate::intake::statement::Piece;
+use crate::tcp::Listener;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const MODEL: [u8; 32] = [7; 32];
+const WORDS: u64 = 5;
+
+fn statement(client: u64, number: u8) -> Statement {
+    Statement {
+        service: [1; 32],
+        client,
+        number: [number; 16],
+        made: 0,
+        model: MODEL,
+        words: WORDS,
+        pieces: vec![[2; 32]; 3],
+    }
+}
+
+/// A queue of two clients, with room for three requests, two of each client, and a model.
+fn queue(now: Instant) -> Queue {
+    let limits = Limits {
+        queue: 3,
+        deadline: Duration::from_secs(10),
+    };
+    let quota = Quota {
+        per_minute: 60,
+        waiting: 2,
+    };
+    let mut queue = Queue::new(limits, &[quota; 2], now);
+    queue.serve(Some(BTreeMap::from([(MODEL, WORDS), ([8; 32], 1)])));
+    queue
+}
+
+fn cause(admission: &Admission) -> Option<Cause> {
+    match admission {
+        Admission::Refused(refusal) => Some(refusal.cause),
+        _ => None,
+    }
+}
+
+/// Admits a request and lets it arrive.
+fn wait(queue: &mut Queue, client: usize, number: u8, now: Instant) -> Key {
+    let statement = statement(client as u64, number);
+    assert_eq!(
+        queue.admit(client, &statement, 0, now),
+        Admission::Wanted
+    );
+    let key = (client, statement.number);
+    let pieces = Vec::new();
+    queue.arrived(key, Whole { statement, pieces });
+    key
+}
+
+fn answered(tag: u8) -> End {
+    let tag = [tag; 32];
+    let words = vec![1];
+    End::Answered(Arc::new(Answer { tag, words }))
+}
+
+#[test]
+fn a_number_is_used_once_and_its_answer_is_kept() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    let key = wait(&mut queue, 0, 1, now);
+    assert_eq!(queue.admit(0, &statement(0, 1), 0, now), Admission::Known);
+    let other = Statement {
+        pieces: vec![[3; 32]; 3],
+        ..statement(0, 1)
+    };
+    let conflict = queue.admit(0, &other, 0, now);
+    assert_eq!(cause(&conflict), Some(Cause::Conflict));
+    assert!(queue.take(key, now).is_some());
+    assert!(queue.take(key, now).is_none(), "it is taken once");
+    assert!(queue.propose(9, now).is_empty());
+    assert!(queue.end(key, answered(1), now));
+    assert!(!queue.end(key, answered(2), now), "it is answered once");
+    assert_eq!(queue.admit(0, &statement(0, 1), 0, now), Admission::Known);
+    assert_eq!(queue.told(key), Some(answered(1)));
+    assert_eq!(queue.open(), 0);
+    // For as long as a statement is fresh, its number is known.
+    let later = now + Duration::from_secs(2 * FRESH);
+    queue.expire(later);
+    assert_eq!(queue.admit(0, &statement(0, 1), 0, later), Admission::Known);
+    let later = later + Duration::from_secs(1);
+    queue.expire(later);
+    let late = queue.admit(0, &statement(0, 1), 2 * FRESH as i64 + 1, later);
+    assert_eq!(cause(&late), Some(Cause::Invalid));
+}
+
+#[test]
+fn quotas_and_bounds_hold_and_say_when_to_come_again() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    wait(&mut queue, 0, 1, now);
+    wait(&mut queue, 0, 2, now);
+    let third = queue.admit(0, &statement(0, 3), 0, now);
+    assert_eq!(cause(&third), Some(Cause::Quota));
+    wait(&mut queue, 1, 1, now);
+    let full = queue.admit(1, &statement(1, 2), 0, now);
+    assert_eq!(cause(&full), Some(Cause::Busy));
+    assert!(matches!(full, Admission::Refused(Refusal { again: Some(_), .. })));
+    // Sixty a minute: as many at once, then one a second.
+    for number in 3..61 {
+        let key = (1, [1; 16]);
+        queue.end(key, answered(0), now);
+        let statement = statement(1, number);
+        assert_eq!(queue.admit(1, &statement, 0, now), Admission::Wanted);
+        queue.end((1, statement.number), answered(0), now);
+    }
+    wait(&mut queue, 1, 61, now);
+    queue.end((1, [61; 16]), answered(0), now);
+    let beyond = queue.admit(1, &statement(1, 62), 0, now);
+    let Admission::Refused(refusal) = beyond else {
+        panic!("the quota is used up");
+    };
+    assert_eq!(refusal.cause, Cause::Quota);
+    let again = refusal.again.expect("it may come again");
+    assert!(again > Duration::from_millis(900) && again <= Duration::from_secs(1));
+    let admitted = queue.admit(1, &statement(1, 62), 0, now + again);
+    assert_eq!(admitted, Admission::Wanted);
+}
+
+#[test]
+fn refusals_name_their_cause() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    let model = |model, words| Statement {
+        model,
+        words,
+        ..statement(0, 1)
+    };
+    let unknown = queue.admit(0, &model([9; 32], WORDS), 0, now);
+    assert_eq!(cause(&unknown), Some(Cause::Unknown));
+    let long = queue.admit(0, &model(MODEL, WORDS + 1), 0, now);
+    assert_eq!(cause(&long), Some(Cause::Invalid));
+    let early = queue.admit(0, &statement(0, 1), -(FRESH as i64) - 1, now);
+    assert_eq!(cause(&early), Some(Cause::Invalid));
+    queue.serve(None);
+    let starting = queue.admit(0, &statement(0, 1), 0, now);
+    assert_eq!(cause(&starting), Some(Cause::Starting));
+    queue.drain();
+    let draining = queue.admit(0, &statement(0, 1), 0, now);
+    assert_eq!(cause(&draining), Some(Cause::Draining));
+    assert_eq!(queue.open(), 0);
+}
+
+#[test]
+fn batches_take_clients_in_turn_and_one_model() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    let first = wait(&mut queue, 0, 1, now);
+    let second = wait(&mut queue, 0, 2, now);
+    let third = wait(&mut queue, 1, 1, now);
+    let keys = |queue: &Queue, most, now| -> Vec<Key> {
+        let proposed = queue.propose(most, now).into_iter();
+        proposed.map(|each| each.key).collect()
+    };
+    assert_eq!(keys(&queue, 2, now), [first, third]);
+    assert_eq!(keys(&queue, 9, now), [first, third, second]);
+    queue.pass_turn();
+    assert_eq!(keys(&queue, 2, now), [third, first]);
+    // A request that does not wait at all parties lets others pass.
+    queue.defer(first, now);
+    assert_eq!(keys(&queue, 9, now), [third, second]);
+    assert_eq!(keys(&queue, 1, now + Duration::from_secs(1)), [third]);
+    queue.end(third, answered(0), now);
+    let other = Statement {
+        model: [8; 32],
+        words: 1,
+        ..statement(1, 3)
+    };
+    assert_eq!(queue.admit(1, &other, 0, now), Admission::Wanted);
+    let whole = Whole {
+        statement: other,
+        pieces: Vec::new(),
+    };
+    queue.arrived((1, [3; 16]), whole);
+    assert_eq!(keys(&queue, 9, now), [(1, [3; 16])]);
+}
+
+#[test]
+fn what_nobody_waits_for_is_dropped_and_what_waits_too_long_is_refused() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    let gone = wait(&mut queue, 0, 1, now);
+    queue.left(gone);
+    assert_eq!(queue.open(), 0);
+    let key = wait(&mut queue, 0, 2, now);
+    assert!(queue.take(key, now).is_some());
+    queue.left(key);
+    assert_eq!(queue.open(), 1, "it is being computed");
+    queue.give_back();
+    assert_eq!(queue.open(), 0, "nobody waits for it any more");
+    let key = wait(&mut queue, 0, 3, now);
+    assert!(queue.take(key, now).is_some());
+    queue.give_back();
+    assert_eq!(queue.propose(9, now).len(), 1);
+    queue.expire(now + Duration::from_secs(11));
+    let Some(End::Refused(refusal)) = queue.told(key) else {
+        panic!("it is refused");
+    };
+    assert_eq!(refusal.cause, Cause::Deadline);
+}
+
+#[test]
+fn messages_are_read_back_and_garbage_is_not() {
+    let asked = Question::Ask {
+        statement: statement(3, 4),
+        signature: vec![5; 70],
+    };
+    let mut bytes = Vec::new();
+    asked.write(&mut bytes).unwrap();
+    assert_eq!(Question::read(&mut &bytes[..]).unwrap(), asked);
+    for at in 0..bytes.len() {
+        assert!(Question::read(&mut &bytes[..at]).is_err());
+    }
+    let told = Told::Refusal(Refusal::until(
+        Cause::Busy,
+        Duration::from_millis(5),
+        "full\u{7}",
+    ));
+    let mut bytes = Vec::new();
+    told.write(&mut bytes).unwrap();
+    let Told::Refusal(read) = Told::read(&mut &bytes[..]).unwrap() else {
+        panic!("a refusal");
+    };
+    assert_eq!((read.cause, read.reason.as_str()), (Cause::Busy, "full "));
+    assert_eq!(read.again, Some(Duration::from_millis(5)));
+    // An answer that is longer than any.
+    let long = Told::Answer {
+        tag: [0; 32],
+        words: super::wire::MOST_ANSWERED + 1,
+    };
+    let mut bytes = Vec::new();
+    long.write(&mut bytes).unwrap();
+    assert!(Told::read(&mut &bytes[..]).is_err());
+}
+
+/// Parties of a service that share additively, and a client of it.
+struct World {
+    parties: Vec<Arc<Requests>>,
+    caller: Caller,
+    service: Service,
+}
+
+fn world(count: usize) -> World {
+    let made: Vec<_> = (0..count + 1)
+        .map(|at| certificates::generate(at, 30).unwrap())
+        .map(|made| (made.certificate_pem, made.key_pem))
+        .collect();
+    let parties: Vec<String> = made[..count].iter().map(|made| made.0.clone()).collect();
+    let service = Service::new("trial", "additive", 1, &parties).unwrap();
+    let clients = [made[count].0.clone()];
+    let limits = Limits {
+        queue: 4,
+        deadline: Duration::from_secs(5),
+    };
+    let quota = Quota {
+        per_minute: 1000,
+        waiting: 4,
+    };
+    let open = |party: usize| {
+        let open = Open {
+            service: &service,
+            party,
+            key: &made[party].1,
+            clients: &clients,
+            quotas: &[quota],
+            limits,
+        };
+        let listener = Listener::bind("127.0.0.1:0").unwrap();
+        Arc::new(Requests::open(listener, &open).unwrap())
+    };
+    let parties: Vec<_> = (0..count).map(open).collect();
+    let addresses: Vec<String> = parties
+        .iter()
+        .map(|party| party.address().to_owned())
+        .collect();
+    let caller = Caller::new(&service, 0, &made[count].0, &made[count].1, &addresses).unwrap();
+    World {
+        parties,
+        caller,
+        service,
+    }
+}
+
+impl World {
+    fn serve(&self) {
+        for party in &self.parties {
+            let models = BTreeMap::from([(MODEL, WORDS)]);
+            party.serve(Some((b"models", models))).unwrap();
+        }
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let length = |at| super::words_of(at, WORDS) as usize;
+        let piece = |at| Piece {
+            salt: [at as u64; 4],
+            words: vec![at as u64; length(at)],
+        };
+        (0..self.service.parties()).map(piece).collect()
+    }
+
+    /// Lets each party answer its next request with its number, under these tags.
+    fn answering(&self, tags: &[[u8; 32]]) -> Vec<thread::JoinHandle<()>> {
+        let parties = self.parties.iter().cloned().zip(tags.to_vec()).enumerate();
+        let answer = |(at, (party, tag)): (usize, (Arc<Requests>, [u8; 32]))| {
+            thread::spawn(move || {
+                let second = Duration::from_secs(5);
+                let proposed = party.propose(1, Duration::ZERO, second).unwrap();
+                let (client, number) = proposed[0].key;
+                let taken = party.take(&[(client, number)]).unwrap();
+                assert_eq!(taken[0].0.statement.words, WORDS);
+                let words = vec![at as u64; 2];
+                party.answer(client, number, Answer { tag, words }).unwrap();
+            })
+        };
+        parties.map(answer).collect()
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_request_reaches_all_parties_and_each_answers_once() {
+    let world = world(2);
+    let refused = world.caller.describe(SECOND).unwrap().unwrap_err();
+    assert_eq!(refused.1.cause, Cause::Starting);
+    world.serve();
+    assert_eq!(world.caller.describe(SECOND).unwrap().unwrap(), [b"models"; 2]);
+    let request = world.caller.request(MODEL, [1; 16], WORDS, world.pieces()).unwrap();
+    let answering = world.answering(&[[3; 32], [3; 32]]);
+    let asked = world.caller.ask(&request, SECOND).unwrap();
+    assert!(matches!(asked, Asked::Answered(parts) if parts == [[0, 0], [1, 1]]));
+    for each in answering {
+        each.join().unwrap();
+    }
+    // Asking again gives the kept answer, though no party computes any more.
+    let again = world.caller.ask(&request, SECOND).unwrap();
+    assert!(matches!(again, Asked::Answered(parts) if parts == [[0, 0], [1, 1]]));
+}
+
+#[test]
+fn parts_of_two_computations_are_no_result() {
+    let world = world(3);
+    world.serve();
+    let request = world.caller.request(MODEL, [1; 16], WORDS, world.pieces()).unwrap();
+    let answering = world.answering(&[[3; 32], [3; 32], [4; 32]]);
+    let asked = world.caller.ask(&request, SECOND).unwrap();
+    assert!(matches!(asked, Asked::Apart([1, 2])));
+    for each in answering {
+        each.join().unwrap();
+    }
+}
+
+#[test]
+fn a_refusal_of_one_party_frees_the_others() {
+    let world = world(2);
+    world.serve();
+    world.parties[1].drain();
+    let request = world.caller.request(MODEL, [1; 16], WORDS, world.pieces()).unwrap();
+    let asked = world.caller.ask(&request, SECOND).unwrap();
+    let Asked::Refused(1, refusal) = asked else {
+        panic!("party 1 refuses");
+    };
+    assert_eq!(refusal.cause, Cause::Draining);
+    // Party 0 notices that nobody waits there any more.
+    world.parties[0].see_off(SECOND).unwrap();
+    assert_eq!(world.parties[0].open_requests(), 0);
+}
+
+#[test]
+fn what_does_not_fit_the_statement_is_refused() {
+    let world = world(2);
+    world.serve();
+    let pieces = world.pieces();
+    let mut request = world.caller.request(MODEL, [1; 16], WORDS, pieces).unwrap();
+    request.pieces[1].words[0] ^= 1;
+    let asked = world.caller.ask(&request, SECOND).unwrap();
+    let Asked::Refused(1, refusal) = asked else {
+        panic!("party 1 refuses");
+    };
+    assert_eq!(refusal.cause, Cause::Invalid);
+    let mut request = world.caller.request(MODEL, [2; 16], WORDS, world.pieces()).unwrap();
+    request.statement.made += 1;
+    let asked = world.caller.ask(&request, SECOND).unwrap();
+    let Asked::Refused(_, refusal) = asked else {
+        panic!("no party takes it");
+    };
+    assert!(refusal.reason.contains("not signed"), "{}", refusal.reason);
+}

@@ -1,0 +1,89 @@
+//! Requests of a service's clients, as operands of a session.
+
+use crate::Session;
+use crate::submissions::serving;
+use kernels::stream::Key as Seed;
+use mpc::submission::Component;
+use mpc::{Error, PartsMut, ProtocolProvider, Result};
+use net::intake::REST;
+use net::intake::requests::queue::{Key, Whole};
+use net::intake::requests::{Requests, Service};
+use net::intake::statement::{Hash, Piece};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Makes a service from its name, its protocol, and the parties' certificates in PEM.
+///
+/// # Errors
+/// `Misuse` for a protocol that serves no clients; otherwise as [`Service::new`].
+pub fn service(name: &str, protocol: &str, parties: &[String]) -> Result<Service> {
+    let mut known = mpc::PROTOCOLS.iter();
+    let known = known.find(|known| known.name == protocol && known.unseal.is_some());
+    let known: &ProtocolProvider = known
+        .ok_or_else(|| Error::misuse(format!("protocol {protocol:?} serves no clients")))?;
+    Service::new(name, protocol, known.parts, parties)
+}
+
+/// Splits the words of a request into the pieces for the parties of a service.
+///
+/// # Errors
+/// `Setup` if the operating system gives no random bytes.
+pub fn split(service: &Service, words: &[u64]) -> Result<Vec<Piece>> {
+    mpc::request::split(words, service.parties())
+}
+
+/// Takes requests that wait here as one batch, and writes the sharings of their vectors of n words,
+/// one after another. Returns how long each has been here. All parties take the same requests.
+///
+/// # Errors
+/// `Misuse` for a request that does not wait here, or is of another length; otherwise as
+/// [`mpc::Serving::take`].
+pub fn take(
+    session: &Session,
+    requests: &Requests,
+    service: &Service,
+    (model, keys): (Hash, &[Key]),
+    n: usize,
+    out: PartsMut,
+) -> Result<Vec<Duration>> {
+    let is_right = out.len() == session.parts()
+        && out.iter().all(|part| part.len() == n * keys.len())
+        && session.parties() == service.parties();
+    if !is_right || n == 0 || keys.is_empty() {
+        return Err(Error::misuse(format!(
+            "a batch of {} requests needs {} components of {n} words for each",
+            keys.len(),
+            session.parts()
+        )));
+    }
+    let taken = requests.take(keys)?;
+    let (whole, ages): (Vec<Arc<Whole>>, Vec<Duration>) = taken.into_iter().unzip();
+    let fits = |each: &Arc<Whole>| (each.statement.model, each.statement.words) == (model, n as u64);
+    if !whole.iter().all(fits) {
+        return Err(Error::misuse(
+            "the requests of a batch are for its model, and as long as its input",
+        ));
+    }
+    let clients: Vec<usize> = keys.iter().map(|(client, _)| *client).collect();
+    let party = session.party();
+    let sent = service.sent_to(party);
+    let component = |piece: usize| {
+        let Some(at) = sent.iter().position(|sent| *sent == piece) else {
+            let promised = whole.iter().map(|each| each.statement.pieces[piece]);
+            return Component::Promised(promised.collect());
+        };
+        let held = whole.iter().map(|each| &each.pieces[at]);
+        match piece {
+            REST => Component::Pieces(held.cloned().collect()),
+            _ => Component::Seeds(held.map(seed).collect()),
+        }
+    };
+    let components = service.pieces_of(party).into_iter().map(component);
+    let components = components.collect();
+    session.work(|protocol| serving(protocol)?.take(&clients, components, n, out))?;
+    Ok(ages)
+}
+
+fn seed(piece: &Piece) -> Seed {
+    Seed::from_words([piece.words[0], piece.words[1]])
+}

@@ -1,0 +1,234 @@
+"""A service of three parties and its clients on this machine. One party may be killed half-way and
+started again."""
+
+import os
+import socket
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Self
+
+import torch
+
+from tacit.client import Client
+from tacit.errors import MisuseError, RequestRefusedError, TacitError, setup_error
+from tacit.parties import spawn
+from tacit.serving import example
+from tacit.serving.config import text_of
+
+#: Parties of the service.
+PARTIES = 3
+
+#: Seconds in which all parties must be ready.
+STARTING = 60.0
+
+#: The greatest difference from the plain model's results that is not wrong.
+TOLERANCE = 0.01
+
+#: The model of the service.
+MODEL = "lenet"
+
+
+class Parties:
+    """The parties of a service as processes of this machine, from when they are entered until they
+    are left. They are forked from a process that has imported PyTorch."""
+
+    def __init__(self, config: Path, parties: int = PARTIES, *, threads: int = 1) -> None:
+        self.config = config
+        self._threads = threads
+        self._running: list[spawn.Process | None] = [None] * parties
+
+    def __enter__(self) -> Self:
+        for party in range(len(self._running)):
+            self.start(party)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for party in range(len(self._running)):
+            self.kill(party)
+
+    def start(self, party: int) -> None:
+        """Starts a party that does not run."""
+        assert self._running[party] is None
+        process = spawn.start("tacit.serving.worker", os.environ, 1, 2)
+        process.sending.send((str(self.config), party, self._threads))
+        self._running[party] = process
+
+    def kill(self, party: int) -> None:
+        """Kills a party at once, with SIGKILL."""
+        process = self._running[party]
+        if process is not None:
+            process.end()
+            process.wait(spawn.GRACE)
+        self._running[party] = None
+
+    def leave(self) -> list[int]:
+        """Lets all parties leave in order; returns how many sessions each has opened."""
+        for process in self._running:
+            assert process is not None
+            process.sending.send("leave")
+        return [int(process.receiving.recv()) for process in self._running if process is not None]
+
+
+def free_addresses(count: int) -> list[str]:
+    """Returns addresses of this machine at which nobody listens."""
+    with ExitStack() as open_at_once:
+        sockets = [open_at_once.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+
+
+def write_service(folder: Path, clients: Sequence[str], **limits: Any) -> Path:
+    """Writes the files of the demo's service; returns the path of its configuration."""
+    example.make(folder, PARTIES, clients)
+    addresses = free_addresses(2 * PARTIES)
+    path = folder / "service.toml"
+    text = text_of(
+        "demo",
+        [
+            {
+                "address": addresses[party],
+                "clients": addresses[PARTIES + party],
+                "certificate": f"{example.CERTIFICATES}/party-{party}.pem",
+            }
+            for party in range(PARTIES)
+        ],
+        [
+            {"name": name, "certificate": f"{example.CERTIFICATES}/client-{name}.pem"}
+            for name in clients
+        ],
+        [
+            {
+                "name": MODEL,
+                "program": f"{example.PROGRAM}:{example.CALLABLE}",
+                "owner": 0,
+                "weights": example.WEIGHTS,
+                "shape": list(example.SHAPE),
+            }
+        ],
+        limits=limits or None,
+    )
+    path.write_text(text)
+    return path
+
+
+class _Asking:
+    """The requests of all clients, and what became of them."""
+
+    def __init__(self, requests: int) -> None:
+        self._lock = threading.Lock()
+        self._begun, self.requests = 0, requests
+        self.seconds: list[float] = []
+        self.refused = self.wrong = 0
+        self.is_half = Event()
+        self._module = example.module()
+
+    def next(self) -> int | None:
+        """Returns the number of the next request, or ``None`` if there is none."""
+        with self._lock:
+            if self._begun == self.requests:
+                return None
+            self._begun += 1
+            if 2 * self._begun >= self.requests:
+                self.is_half.set()
+            return self._begun
+
+    def ask(self, client: Client) -> None:
+        """Asks for one result after another, and checks each."""
+        while (number := self.next()) is not None:
+            x = torch.rand(example.SHAPE, generator=torch.Generator().manual_seed(number))
+            started = time.perf_counter()
+            try:
+                found = client.infer(MODEL, x)
+            except TacitError as error:
+                with self._lock:
+                    self.refused += 1
+                if not isinstance(error, RequestRefusedError):
+                    time.sleep(0.1)
+                continue
+            taken = time.perf_counter() - started
+            with torch.no_grad():
+                is_wrong = bool((found - self._module(x)).abs().max() > TOLERANCE)
+            with self._lock:
+                self.seconds.append(taken)
+                self.wrong += is_wrong
+
+
+def demonstrate(requests: int, clients: int, kill: int | None) -> dict[str, Any]:
+    """Runs the demo.
+
+    Args:
+        requests: how many.
+        clients: how many ask at the same time.
+        kill: the party that is killed half-way and started again, if any.
+
+    Returns:
+        The report: requests, answered, refused, wrong, seconds_p50, seconds_p99,
+        requests_per_second, sessions_opened (by a party that was not killed).
+
+    Raises:
+        MisuseError: there is no such party.
+        SetupError: the service does not start.
+    """
+    if kill is not None and not 0 <= kill < PARTIES:
+        raise MisuseError(f"party {kill} does not exist: the parties are 0 to {PARTIES - 1}")
+    names = [f"client-{number}" for number in range(clients)]
+    asking = _Asking(requests)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        config = write_service(Path(folder), names)
+        parties = stack.enter_context(Parties(config))
+        asked = [stack.enter_context(Client(config, name=name)) for name in names]
+        _wait_for(asked[0])
+        started = time.perf_counter()
+        threads = [Thread(target=asking.ask, args=(client,)) for client in asked]
+        for thread in threads:
+            thread.start()
+        if kill is not None:
+            asking.is_half.wait()
+            parties.kill(kill)
+            parties.start(kill)
+        for thread in threads:
+            thread.join()
+        took = time.perf_counter() - started
+        if kill is not None:
+            _wait_for(asked[0])
+        opened = parties.leave()
+    return {
+        "requests": requests,
+        "answered": len(asking.seconds),
+        "refused": asking.refused,
+        "wrong": asking.wrong,
+        **_percentiles(asking.seconds),
+        "requests_per_second": len(asking.seconds) / took,
+        "sessions_opened": max(opened),
+    }
+
+
+def _wait_for(client: Client) -> None:
+    """Waits until all parties are ready.
+
+    Raises:
+        SetupError: they are not in time.
+    """
+    until = time.monotonic() + STARTING
+    while not client.is_ready():
+        if time.monotonic() > until:
+            raise setup_error(
+                f"the parties of the demo were not ready within {STARTING:.0f} s; TACIT_LOG=info "
+                "shows what they do"
+            )
+        time.sleep(0.05)
+
+
+def _percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    if len(seconds) < 2:
+        only = seconds[0] if seconds else 0.0
+        return {"seconds_p50": only, "seconds_p99": only}
+    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
+    return {"seconds_p50": statistics.median(seconds), "seconds_p99": cuts[98]}

@@ -1,0 +1,384 @@
+"""A party of a service: it answers clients, session after session, until it is told to leave.
+
+    Server("service.toml", party=0).run()
+
+The requests that wait are kept beyond sessions. When a session ends because a party failed, each
+party opens the next one by itself, with longer and longer pauses. It binds the models again, and
+goes on with what still waits. A request is used once: see :mod:`tacit.serving.batches`, and
+crates/net/src/intake/requests."""
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+
+from tacit import _core, buffers
+from tacit.errors import (
+    DesyncError,
+    MisuseError,
+    NetworkError,
+    PeerError,
+    TacitError,
+    setup_error,
+    told,
+)
+from tacit.parties.spawn import LATE
+from tacit.parties.warmup import prepare
+from tacit.serving.batches import MOST_ASKED, OLD, Notice, Row, digest_of, flags_of, notice_of
+from tacit.serving.config import Service
+from tacit.serving.description import description_of
+from tacit.serving.models import Bound, Loaded, load
+from tacit.serving.observed import Observed
+from tacit.sessions import Session, running
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between two notices while no request comes.
+TICK = 0.5
+
+#: Seconds that a party waits for the requests of a batch that it does not have yet.
+LAG = 0.05
+
+#: Seconds before the second and later attempts to open a session: doubled each time.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+
+#: Seconds in which a party that leaves sends its last answers.
+PARTING = 10.0
+
+
+class Server:
+    """One party of a service."""
+
+    def __init__(
+        self,
+        config: str | Path,
+        party: int,
+        *,
+        threads: int | None = None,
+        observed: Observed | None = None,
+    ) -> None:
+        """Reads all files, and begins to answer clients, who are told to come again until
+        :meth:`run` has opened a session.
+
+        Args:
+            config: path of the service's file.
+            party: this party's number.
+            threads: of this process's kernels; all cores if not given.
+            observed: where it counts and times; its own if not given.
+
+        Raises:
+            SetupError: the configuration, a certificate, the key or another file is wrong.
+            MisuseError: there is no such party, or a program is wrong.
+        """
+        self.service = Service.read(config)
+        self.party = party
+        self.observed = observed or Observed()
+        self._own = self.service.party(party)
+        self._threads = threads
+        self._certificates = self.service.certificates_of_members()
+        self._key = _core.read_private_key(str(self._own.key))
+        # PyTorch would import these modules within the first batch.
+        for late in LATE:
+            import_module(late)
+        prepare()
+        #: The models that this party has read, which are bound once all parties have them.
+        self._wanted = [load(model, party) for model in self.service.models]
+        self._bound: list[Bound] = []
+        clients = self.service.clients
+        self._requests = _core.Requests(
+            _core.Listener(self._own.listen_for_clients),
+            self.service.name,
+            self.service.protocol,
+            self._certificates[: len(self.service.parties)],
+            party,
+            self._key,
+            self.service.certificates_of_clients(),
+            [(client.per_minute, client.waiting) for client in clients],
+            self.service.limits.queue,
+            self.service.limits.deadline,
+        )
+        self._leaving, self._reloading = Event(), Event()
+        #: Whether another party has said that it leaves.
+        self._is_over = False
+        #: Requests of others that have ended here, to be told with the next notice.
+        self._ended: tuple[Row, ...] = ()
+        self._counted = 0, 0, 0
+
+    @property
+    def address(self) -> str:
+        """The address at which clients reach it."""
+        return self._requests.address
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a session is open and all models are bound."""
+        return bool(self.observed.value("is_ready"))
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it finishes what waits, and ends."""
+        return self._leaving.is_set()
+
+    def leave(self) -> None:
+        """Lets :meth:`run` finish the requests that wait, and return. New requests are refused. May
+        be called from any thread, and from a signal handler."""
+        self._leaving.set()
+
+    def reload(self) -> None:
+        """Lets :meth:`run` read the models of the configuration again. They are switched between
+        two batches, once all parties have read the same. May be called as :meth:`leave`."""
+        self._reloading.set()
+
+    def run(self) -> None:
+        """Serves, until this party leaves.
+
+        Raises:
+            SetupError: parties have different configurations or programs.
+            MisuseError: a model is wrong.
+        """
+        pause = SHORTEST_PAUSE
+        while not self.is_leaving:
+            began = time.monotonic()
+            try:
+                self._session()
+                pause = SHORTEST_PAUSE
+            except DesyncError:
+                raise
+            except (PeerError, NetworkError) as error:
+                _log.warning("party %d: the session ended: %s", self.party, told(error)[0])
+                if time.monotonic() - began > LONGEST_PAUSE:
+                    pause = SHORTEST_PAUSE
+                self._leaving.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            finally:
+                self._unready()
+        self._requests.drain()
+        self._requests.see_off(min(PARTING, self.service.timeout))
+
+    def _unready(self) -> None:
+        """Lets clients come again, and requests of the last batch wait again."""
+        self.observed.set("is_ready", 0)
+        self._requests.serve(None, [])
+        self._requests.give_back()
+        self._bound = []
+
+    def _session(self) -> None:
+        """Opens a session, and serves until it ends."""
+        service = self.service
+        core = _core.Session.connect_local(
+            _core.Listener(self._own.listen),
+            self.party,
+            [member.address for member in service.members],
+            self._certificates,
+            self._key,
+            service.protocol,
+            service.timeout,
+            self._threads,
+            service.source,
+        )
+        self._is_over, self._counted = False, (0, 0, 0)
+        with running(core) as session:
+            self.observed.count("sessions_opened")
+            self._compare(session)
+            self._bind(session)
+            # Parts of a result carry a hash of this, so that those of two sessions never mix.
+            self._tag = core.public_coin(uuid.uuid4().bytes)
+            self._batches = 0
+            _log.info("party %d: serves %s", self.party, ", ".join(self._labels()))
+            while not self._is_over:
+                self._step(session)
+
+    def _labels(self) -> list[str]:
+        return [bound.model.label for bound in self._bound]
+
+    def _compare(self, session: Session) -> None:
+        """Compares what all parties must have the same of the configuration. One round."""
+        service = self.service
+        clients = [
+            (client.name, certificate)
+            for client, certificate in zip(
+                service.clients, service.certificates_of_clients(), strict=True
+            )
+        ]
+        own = json.dumps([service.name, clients, service.limits.batch]).encode()
+        for party, theirs in enumerate(session.told_by_all(_core.blake3(own).encode())):
+            if theirs != _core.blake3(own).encode():
+                raise setup_error(
+                    f"party {party} has another name of the service, other clients or another "
+                    "batch in its service.toml: give all parties the same file"
+                )
+
+    def _bind(self, session: Session) -> None:
+        """Binds the models that this party wants and has not bound. Those that it does not want any
+        more are dropped."""
+        known = {(bound.model, bound.described.program): bound for bound in self._bound}
+        self._bound = [
+            known.get((loaded.model, loaded.digest))
+            or Bound(session, loaded, self.service.limits.batch)
+            for loaded in self._wanted
+        ]
+        self._serving = _hash_of(self._wanted)
+        described = [bound.described for bound in self._bound]
+        self._by_digest = {bound.described.digest: bound for bound in self._bound}
+        self._requests.serve(
+            description_of(described), [(each.digest, each.given) for each in described]
+        )
+        self.observed.set("is_ready", 1)
+
+    def _read_again(self) -> None:
+        """Reads the models of the configuration again. If that fails, the present ones stay."""
+        self._reloading.clear()
+        try:
+            models = Service.read(self.service.path).models
+            self._wanted = [load(model, self.party) for model in models]
+        except TacitError as error:
+            _log.error("party %d: keeps its models: %s", self.party, told(error)[0])
+
+    def _step(self, session: Session) -> None:
+        """Agrees with the others on a batch, and computes it."""
+        if self._reloading.is_set():
+            self._read_again()
+        if self.is_leaving:
+            self._requests.drain()
+        proposed: list[Row] = []
+        limits = self.service.limits
+        if self.party == 0:
+            proposed = self._requests.propose(limits.batch, limits.wait / 1000, TICK)
+        model = self._requests.model(*proposed[0][:2]) if proposed else None
+        own = Notice(
+            tuple(proposed) if model else (),
+            model or b"",
+            self.is_leaving and not self._requests.open,
+            _hash_of(self._wanted),
+            tuple(self._requests.old(OLD, MOST_ASKED)),
+            self._ended,
+        )
+        started = time.perf_counter()
+        heard = session.told_by_all(own.to_bytes())
+        notices = [notice_of(party, content) for party, content in enumerate(heard)]
+        self._settle(notices)
+        self.observed.set("queue", self._requests.open)
+        self._count_refusals()
+        if any(notice.leaves for notice in notices):
+            self._is_over = True
+            return
+        if notices[0].batch:
+            self._agree(session, notices[0], started)
+        elif {notice.wanted for notice in notices} == {own.wanted} != {self._serving}:
+            # All parties have read the same new models, and compute nothing now.
+            self._bind(session)
+            _log.info("party %d: now serves %s", self.party, ", ".join(self._labels()))
+
+    def _settle(self, notices: Sequence[Notice]) -> None:
+        """Refuses what waits here and has ended elsewhere, and looks up what others ask about."""
+        for party, notice in enumerate(notices):
+            if party == self.party or not notice.ended:
+                continue
+            for row, waits in zip(
+                notice.ended, self._requests.holds(list(notice.ended), 0.0), strict=True
+            ):
+                if waits:
+                    self._requests.refuse(
+                        row[0],
+                        row[1],
+                        "lost",
+                        f"it has ended at party {party}, and this party was started again since; "
+                        "ask anew",
+                    )
+        asked = [
+            row for party, notice in enumerate(notices) if party != self.party for row in notice.old
+        ][:MOST_ASKED]
+        ended = self._requests.have_ended(asked) if asked else []
+        self._ended = tuple(row for row, is_ended in zip(asked, ended, strict=True) if is_ended)
+
+    def _agree(self, session: Session, notice: Notice, started: float) -> None:
+        """Settles which requests of a proposal wait at all parties, and computes these."""
+        rows = list(notice.batch)
+        held = self._requests.holds(rows, LAG)
+        heard = session.told_by_all(bytes(map(int, held)))
+        flags = [flags_of(party, content, len(rows)) for party, content in enumerate(heard)]
+        missing = [row[:2] for row, *at in zip(rows, *flags, strict=True) if not all(at)]
+        rows = [row for row, *at in zip(rows, *flags, strict=True) if all(at)]
+        if missing:
+            self._requests.defer(missing)
+        # A party that told the others different things is found before anything is opened.
+        session.core.note(b"".join(heard) + digest_of(rows))
+        self.observed.time("stage_seconds", time.perf_counter() - started, "agree")
+        bound = self._by_digest.get(notice.model)
+        if rows and bound is None:
+            raise MisuseError("party 0 proposed requests for a model that is not bound")
+        if rows:
+            assert bound is not None
+            self._compute(session, bound, rows)
+
+    def _compute(self, session: Session, bound: Bound, rows: Sequence[Row]) -> None:
+        """Computes a batch, and gives the clients their results."""
+        described, stages = bound.described, _Stages(self.observed)
+        words, arrays = shares.empty_words(session, (len(rows), described.given))
+        keys = [row[:2] for row in rows]
+        ages = self._requests.take(session.core, described.digest, keys, described.given, arrays)
+        stages.ended("take")
+        results = bound.results(words, len(rows))
+        stages.ended("compute")
+        sealed = [_sealed(session, result) for result in results]
+        # No client hears of a result before all parties stand behind it.
+        session.core.confirm()
+        stages.ended("seal")
+        self._batches += 1
+        tag = _core.blake3(self._tag + self._batches.to_bytes(8, "little"))
+        for (client, number), part in zip(keys, sealed, strict=True):
+            self._requests.answer(client, number, bytes.fromhex(tag), part)
+        stages.ended("answer")
+        for age in ages:
+            self.observed.time("stage_seconds", age, "queue")
+        label = bound.model.name, bound.model.version
+        self.observed.count("batches", 1, *label)
+        self.observed.count("requests", len(rows), *label, "answered")
+        self._count_traffic(session)
+
+    def _count_refusals(self) -> None:
+        for _, cause, times in self._requests.refused():
+            self.observed.count("requests", times, "", "", f"refused: {cause}")
+
+    def _count_traffic(self, session: Session) -> None:
+        total = session.meter.total
+        now = total.bytes_sent, total.bytes_received, total.rounds
+        names = "bytes_sent", "bytes_received", "rounds"
+        for name, after, before in zip(names, now, self._counted, strict=True):
+            self.observed.count(name, after - before)
+        self._counted = now
+
+
+class _Stages:
+    """Times the stages of a batch, one after another."""
+
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
+        self._since = time.perf_counter()
+
+    def ended(self, stage: str) -> None:
+        now = time.perf_counter()
+        self._observed.time("stage_seconds", now - self._since, stage)
+        self._since = now
+
+
+def _sealed(session: Session, result: Parts) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Returns what this party sends a client of its result."""
+    words = np.empty(session.core.sealed(result[0].numel()), np.int64)
+    session.core.seal([buffers.array(part) for part in result], words)
+    return words
+
+
+def _hash_of(loaded: Sequence[Loaded]) -> str:
+    """Returns a hash of models that is the same in all parties."""
+    return _core.blake3(
+        json.dumps([[each.model.label, each.model.owner, each.digest] for each in loaded]).encode()
+    )
