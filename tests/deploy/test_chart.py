@@ -178,22 +178,39 @@ def test_the_network_policy_lets_through_what_it_names_alone() -> None:
     assert all(rule.get("from") for rule in closed["spec"]["ingress"])
 
 
-def test_the_key_is_copied_with_rights_that_tacit_takes(tmp_path: Path) -> None:
-    """The first container's own line, with other folders: it copies the key for its owner alone."""
-    (first,) = pod(FULL)["spec"]["initContainers"]
-    for folder in ("public", "key", "etc"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "public" / "service-0.toml").write_text('name = "shop"\n')
-    key = tmp_path / "key" / "party-1.key"
-    key.write_text("secret")
-    key.chmod(0o440)
+def laid(folder: Path, party: int) -> None:
+    """Runs the line of a pod's first container, with folders below ``folder`` for its own."""
+    (first,) = pod({"party": party})["spec"]["initContainers"]
     line = first["command"][-1]
-    for path, folder in (("/public", "public"), ("/key", "key"), ("/etc/tacit", "etc")):
-        line = line.replace(f"{path}/", f"{tmp_path / folder}/")
+    for path in ("/public/", "/key/", "/etc/tacit"):
+        line = line.replace(path, f"{folder}{path}")
+    (folder / "etc" / "tacit").mkdir(parents=True)
     subprocess.run([*first["command"][:-1], line], check=True)
-    assert {each.name: each.stat().st_mode & 0o777 for each in (tmp_path / "etc").iterdir()} == {
+
+
+def test_files_are_laid_with_rights_that_tacit_takes(tmp_path: Path) -> None:
+    """Nobody but its owner may read a key."""
+    for path, mode in (
+        ("public/service-0.toml", 0o644),
+        ("public/lenet.py", 0o644),
+        ("public/party-0.pem", 0o644),
+        ("key/party-1.key", 0o440),
+    ):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(path)
+        (tmp_path / path).chmod(mode)
+    laid(tmp_path, 1)
+    etc = tmp_path / "etc" / "tacit"
+    found = {
+        str(each.relative_to(etc)): each.stat().st_mode & 0o777
+        for each in etc.rglob("*")
+        if each.is_file()
+    }
+    assert found == {
         "service-0.toml": 0o444,
-        "party-1.key": 0o400,
+        "lenet.py": 0o444,
+        "certificates/party-0.pem": 0o444,
+        "certificates/party-1.key": 0o400,
     }
 
 
