@@ -180,7 +180,7 @@ def test_the_network_policy_lets_through_what_it_names_alone() -> None:
 
 def laid(folder: Path, party: int) -> None:
     """Runs the line of a pod's first container, with folders below ``folder`` for its own."""
-    (first,) = pod({"party": party})["spec"]["initContainers"]
+    (first,) = pod({"party": party, "threads": 1})["spec"]["initContainers"]
     line = first["command"][-1]
     for path in ("/public/", "/key/", "/etc/tacit"):
         line = line.replace(path, f"{folder}{path}")

@@ -1,8 +1,6 @@
 """A service in the clear for tests of the gateway, and gateways in threads of this process."""
 
 import asyncio
-import http.client
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -89,25 +87,6 @@ def gateway(backend: Any, limits: Limits | None = None) -> Iterator[str]:
         loop.call_soon_threadsafe(task[0].cancel)
         thread.join(20)
         assert not thread.is_alive()
-
-
-def ask(
-    address: str,
-    method: str,
-    path: str,
-    body: bytes | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> tuple[int, Mapping[str, str], Any]:
-    """Sends one request; returns the status, the headers in lower case, and the JSON."""
-    connection = http.client.HTTPConnection(address, timeout=20)
-    try:
-        connection.request(method, path, body, dict(headers or {}))
-        answer = connection.getresponse()
-        content = answer.read()
-        found = {name.lower(): value for name, value in answer.getheaders()}
-        return answer.status, found, json.loads(content) if content else None
-    finally:
-        connection.close()
 
 
 def row(*numbers: float) -> Array:

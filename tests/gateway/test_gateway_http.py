@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving_in_clear import Array, InClear, ask, gateway
+from serving_in_clear import Array, InClear, gateway
 
 import tacit
+from over_http import ask
 from tacit import cli
 from tacit.errors import (
     EncodingError,

@@ -68,6 +68,8 @@ def test_raw_tensors_of_every_datatype(name: str) -> None:
         found = decode(asked, model).inputs["x"]
         assert found.dtype == dtype
         assert found.tobytes() == values.tobytes()
+        assert found.flags.writeable
+        assert found.flags.aligned
         for is_raw in (False, True):
             answer = encode(InferRequest("7", {}, {"y": is_raw}, None), model, "1", (values,))
             header = dict(answer.headers).get("Inference-Header-Content-Length")

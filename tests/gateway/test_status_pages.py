@@ -116,7 +116,7 @@ def test_pages_take_no_body_and_few_connections() -> None:
 def test_an_address_in_use_is_an_error_and_leaves_no_thread() -> None:
     with StatusPages(Observed(), "127.0.0.1", 0) as pages:
         before = threading.active_count()
-        with pytest.raises(SetupError, match=r"no status pages at 127\.0\.0\.1:\d+: "):
+        with pytest.raises(SetupError, match=r"cannot listen on 127\.0\.0\.1:\d+: "):
             StatusPages(Observed(), *pages.address)
         assert threading.active_count() == before
-    assert "status" not in [thread.name for thread in threading.enumerate()]
+    assert "http" not in [thread.name for thread in threading.enumerate()]

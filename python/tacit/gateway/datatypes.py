@@ -99,7 +99,8 @@ def from_bytes(raw: memoryview, dtype: np.dtype[Any], shape: tuple[int, ...], te
         )
     if dtype.kind == "b" and np.frombuffer(raw, np.uint8).max(initial=0) > 1:
         raise Refused(400, f"{tensor}: a BOOL is a byte of 0 or 1")
-    return _finite(np.frombuffer(raw, dtype).reshape(shape), tensor)
+    # A copy of its own is aligned, and may be written to.
+    return _finite(np.frombuffer(raw, dtype).reshape(shape).copy(), tensor)
 
 
 def from_json(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], tensor: str) -> Array:
@@ -133,7 +134,6 @@ def _flat(data: Any, shape: tuple[int, ...], tensor: str) -> list[Any]:
         depth += 1
         if (
             depth >= len(shape)
-            or len(level) != math.prod(shape[:depth])
             or set(map(type, level)) != {list}
             or set(map(len, level)) != {shape[depth]}
         ):

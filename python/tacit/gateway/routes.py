@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
-from typing import TypeVar
+from typing import Self, TypeVar
 from urllib.parse import unquote
 
 import tacit
@@ -55,6 +55,12 @@ class Routes:
         # Requests have all threads but one, so that health is answered when they have theirs.
         self._threads = ThreadPoolExecutor(most_waiting, thread_name_prefix="gateway")
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="gateway-models")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Ends the threads, without waiting for requests that are under way."""

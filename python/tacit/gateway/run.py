@@ -65,8 +65,6 @@ async def serve(
     """
     host, port = address
     hosts = LOOPBACK_NAMES | {host.lower()} if is_loopback(host) else None
-    routes = Routes(backend, hosts)
-    server = HttpServer(routes, limits)
     loop = asyncio.get_running_loop()
     signalled: asyncio.Future[type[BaseException]] = loop.create_future()
 
@@ -74,8 +72,8 @@ async def serve(
         if not signalled.done():
             signalled.set_result(how)
 
-    with contextlib.ExitStack() as stack:
-        stack.callback(routes.close)
+    with Routes(backend, hosts) as routes, contextlib.ExitStack() as stack:
+        server = HttpServer(routes, limits)
         for number, raised in _SIGNALS.items():
             # Only the main thread has signals; elsewhere a cancellation ends the gateway.
             with contextlib.suppress(ValueError, RuntimeError):

@@ -9,13 +9,14 @@ import asyncio
 import json
 import logging
 import math
+import threading
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from tacit.errors import setup_error
+from tacit.errors import cause, setup_error
 
 if TYPE_CHECKING:
     import h11
@@ -242,6 +243,52 @@ class HttpServer:
         return Request(
             head.method.decode("ascii"), head.target.decode("ascii"), headers, b"".join(pieces)
         )
+
+
+class HttpThread:
+    """A server in a thread of its own, until it is closed. A context manager closes it.
+
+    Args:
+        handler: answers requests, in that thread.
+        host: where to listen.
+        port: with 0 the system chooses; then ``address`` says which.
+        limits: bounds of the server.
+
+    Raises:
+        SetupError: the address cannot be used.
+    """
+
+    def __init__(
+        self, handler: Handler, host: str, port: int, limits: Limits | None = None
+    ) -> None:
+        self._server = HttpServer(handler, limits)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
+        self._thread.start()
+        try:
+            #: Host and port.
+            self.address = asyncio.run_coroutine_threadsafe(
+                self._server.listen(host, port), self._loop
+            ).result()
+        except OSError as error:
+            self._end()
+            raise setup_error(f"cannot listen on {host}:{port}: {cause(error)}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops serving."""
+        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result()
+        self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 class _Connection:

@@ -3,14 +3,12 @@
 They are for the party's own operator: Kubernetes, systemd, Prometheus and ``tacit doctor``. They
 run in a thread of their own, so that they answer while the party computes."""
 
-import asyncio
-import threading
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, build_opener
 
-from tacit.errors import cause, printable, setup_error
+from tacit.errors import cause, printable
 from tacit.serving import metrics
-from tacit.serving.http_server import HttpServer, Limits, Refused, Request, Response, only
+from tacit.serving.http_server import HttpThread, Limits, Refused, Request, Response, only
 from tacit.serving.observed import Observed
 
 #: The pages are small, and a few clients ask for them.
@@ -25,7 +23,7 @@ NOT_READY = (
 _PLAIN = "text/plain; charset=utf-8"
 
 
-class StatusPages:
+class StatusPages(HttpThread):
     """The pages, from their start until they are closed. A context manager closes them.
 
     Args:
@@ -39,34 +37,7 @@ class StatusPages:
 
     def __init__(self, observed: Observed, host: str, port: int) -> None:
         self._observed = observed
-        self._server = HttpServer(self._answer, LIMITS)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="status", daemon=True)
-        self._thread.start()
-        try:
-            #: Host and port.
-            self.address = asyncio.run_coroutine_threadsafe(
-                self._server.listen(host, port), self._loop
-            ).result()
-        except OSError as error:
-            self._end()
-            raise setup_error(f"no status pages at {host}:{port}: {cause(error)}") from None
-
-    def __enter__(self) -> "StatusPages":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stops serving."""
-        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result()
-        self._end()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        super().__init__(self._answer, host, port, LIMITS)
 
     async def _answer(self, request: Request) -> Response:
         only(request, "GET", "HEAD")
