@@ -184,6 +184,26 @@ def test_without_cells_the_error_says_why() -> None:
         cells.close()
 
 
+def test_an_unforeseen_error_does_not_end_the_questions() -> None:
+    class Odd(Cell):
+        is_odd = True
+
+        def models(self) -> Mapping[str, Model]:
+            if self.is_odd:
+                raise ZeroDivisionError
+            return super().models()
+
+    odd = Odd()
+    cells = Cells([odd], SOON)
+    try:
+        with pytest.raises(PeerError, match="cell 0 could not be asked: ZeroDivisionError"):
+            cells.models()
+        odd.is_odd = False
+        until(lambda: cells._cells[0].models is not None)
+    finally:
+        cells.close()
+
+
 def test_a_cell_that_hangs_does_not_hold_the_others() -> None:
     gate = threading.Event()
 

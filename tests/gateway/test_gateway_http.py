@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import gc
 import http.client
 import json
 import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +41,7 @@ BODY = json.dumps(
 ).encode()
 
 #: Bounds that a test reaches soon.
-TIGHT = Limits(connections=3, headers=2048, body=4096, bodies=6000, patience=0.5, idle=0.5)
+TIGHT = Limits(connections=3, headers=2048, body=4096, bodies=6000, patience=1.0, idle=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -360,6 +362,29 @@ def test_a_client_that_takes_no_answer_ends() -> None:
         # Nobody else is served while this connection lasts, and it ends although it is not read.
         assert ask(address, "GET", "/v2")[0] == 503
         until(lambda: ask(address, "GET", "/v2")[0] == 200, 15)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
+def test_many_requests_leave_nothing_behind(address: str) -> None:
+    """Memory, threads and descriptors after many requests are those after a few."""
+
+    def ask_often(times: int) -> tuple[int, int, int]:
+        for number in range(times):
+            connection = http.client.HTTPConnection(address, timeout=10)
+            connection.request("POST", INFER, BODY if number % 3 else b"{")
+            connection.getresponse().read()
+            connection.close()
+        until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+        return allocated(), threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    def allocated() -> int:
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    descriptors = len(os.listdir("/proc/self/fd")) + 4
+    before, after = ask_often(200), ask_often(1000)
+    assert after[0] <= before[0] + 500
+    assert after[1] <= before[1]
 
 
 def test_only_loopback_addresses_are_listened_on() -> None:

@@ -147,10 +147,15 @@ class Cells:
         """Asks a cell for its models, again and again."""
         is_first = True
         while not self._ended.is_set():
+            models: Mapping[str, Model] | None = None
+            error: TacitError | None = None
             try:
-                models, error = cell.backend.models(), None
+                models = cell.backend.models()
             except TacitError as found:
-                models, error = None, found
+                error = found
+            except Exception as found:
+                # Whatever it is, this thread goes on, since without it the cell would stay away.
+                error = PeerError(f"cell {cell.number} could not be asked: {type(found).__name__}")
             with self._changed:
                 if (models is None) != (cell.models is None):
                     logger.info(
