@@ -4,6 +4,7 @@ The demo asks through it. Applications use a client of their own, such as Triton
 
 import http.client
 import json
+import time
 
 import numpy as np
 import torch
@@ -70,5 +71,7 @@ class OverHttp:
             raise PeerError(f"the gateway did not answer: {type(error).__name__}") from None
         if answer.status != 200:
             said = printable(json.loads(content)["error"])
+            # An application that asks again at once would only be refused again.
+            time.sleep(float(answer.headers.get("Retry-After", 0)))
             raise RequestRefusedError.of(str(answer.status), 0, f"the gateway says: {said}")
         return answer, content

@@ -33,6 +33,9 @@ PARTIES = 3
 #: Seconds in which all parties must be ready.
 STARTING = 60.0
 
+#: Seconds that a request takes at most.
+TIMEOUT = 30.0
+
 #: The greatest difference from the plain model's results that is not wrong.
 TOLERANCE = 0.01
 
@@ -189,12 +192,12 @@ def demonstrate(requests: int, clients: int, kill: int | None) -> dict[str, Any]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         config = write_service(Path(folder), names)
         parties = stack.enter_context(Parties(config))
-        asked = [stack.enter_context(Client(config, name=name)) for name in names]
+        asked = [stack.enter_context(Client(config, name=name, timeout=TIMEOUT)) for name in names]
         _wait_for(asked[0])
         # The last client is an application that knows HTTP alone.
         asks = [*(client.infer for client in asked[:-1]), _through_gateway(stack, asked[-1]).infer]
         started = time.perf_counter()
-        threads = [Thread(target=asking.ask, args=(infer,)) for infer in asks]
+        threads = [Thread(target=asking.ask, args=(infer,), daemon=True) for infer in asks]
         for thread in threads:
             thread.start()
         if kill is not None:
