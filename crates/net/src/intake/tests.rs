@@ -118,7 +118,7 @@ impl Raw {
 
     fn offer(&self, stream: &mut Stream, pieces: &[Piece; 3]) -> io::Result<Reply> {
         let statement = self.statement(pieces);
-        let signature = signer(&self.client.key_pem).unwrap();
+        let signature = signer(&self.client.key_pem, "tacit federated certificates").unwrap();
         let signature = signature.sign(&statement.to_bytes()).unwrap();
         let offer = Request::Offer {
             tickets: tickets(&statement),
@@ -216,7 +216,7 @@ fn many_reasons_of_one_client_leave_room_for_others() {
     for round in 2..2 + 3 * MOST_REASONS as u64 {
         let mut statement = raw.statement(&pieces());
         statement.round = round;
-        let signature = signer(&raw.client.key_pem).unwrap();
+        let signature = signer(&raw.client.key_pem, "tacit federated certificates").unwrap();
         let signature = signature.sign(&statement.to_bytes()).unwrap();
         let mut stream = raw.connect();
         let offer = Request::Offer {
@@ -270,10 +270,10 @@ fn a_submission_that_dies_half_way_can_be_begun_again() {
 fn only_the_client_signs_for_itself() {
     let raw = Raw::new();
     let statement = raw.statement(&pieces());
-    let right = signer(&raw.client.key_pem).unwrap();
+    let right = signer(&raw.client.key_pem, "tacit federated certificates").unwrap();
     let right = right.sign(&statement.to_bytes()).unwrap();
     let another = certificates::generate(9, 1).unwrap();
-    let another = signer(&another.key_pem).unwrap();
+    let another = signer(&another.key_pem, "tacit federated certificates").unwrap();
     let mut changed = statement.clone();
     changed.pieces[0][0] ^= 1;
     let cases = [
@@ -311,7 +311,7 @@ fn who_keeps_rests_wants_none_without_tickets_of_both_others() {
     let right = tickets(&statement);
     let mut of_another = statement.clone();
     of_another.pieces[2][31] ^= 1;
-    let signature = signer(&raw.client.key_pem).unwrap();
+    let signature = signer(&raw.client.key_pem, "tacit federated certificates").unwrap();
     let signature = signature.sign(&statement.to_bytes()).unwrap();
     let cases = [
         [[0; 32]; SHOWN],
