@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.client import Model
+from tacit.gateway.routes import MOST_WAITING
 from tacit.gateway.run import serve
 from tacit.serving.description import Tensor
 from tacit.serving.http_server import Limits
@@ -59,7 +60,9 @@ class InClear:
 
 
 @contextmanager
-def gateway(backend: Any, limits: Limits | None = None) -> Iterator[str]:
+def gateway(
+    backend: Any, limits: Limits | None = None, most_waiting: int = MOST_WAITING
+) -> Iterator[str]:
     """Runs a gateway; yields its host and port."""
     loop = asyncio.new_event_loop()
     listens, found = threading.Event(), []
@@ -70,7 +73,7 @@ def gateway(backend: Any, limits: Limits | None = None) -> Iterator[str]:
 
     async def main() -> None:
         task.append(asyncio.current_task())
-        await serve(backend, ("127.0.0.1", 0), told, limits, drain=5)
+        await serve(backend, ("127.0.0.1", 0), told, limits, 5, most_waiting)
 
     task: list[Any] = []
 

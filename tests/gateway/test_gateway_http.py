@@ -31,8 +31,8 @@ from tacit.errors import (
     SetupError,
     Terminated,
 )
-from tacit.gateway import routes
 from tacit.gateway.run import REMOTE, check, serve
+from tacit.serving import http_server
 from tacit.serving.http_server import Limits
 
 INFER = "/v2/models/double/infer"
@@ -207,6 +207,23 @@ def test_an_unforeseen_error_is_not_quoted(caplog: pytest.LogCaptureFixture) -> 
     assert "secret" not in "".join(record.getMessage() for record in caplog.records)
 
 
+def test_an_unforeseen_error_of_a_connection_is_not_quoted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError("secret 4.25")
+
+    with gateway(InClear()) as address:
+        with monkeypatch.context() as patch:
+            patch.setattr(http_server.HttpServer, "_whole", fails)
+            assert raw(address, head(path="/v2", method="GET")) == b""
+        assert ask(address, "GET", "/v2")[0] == 200
+    said = "".join(record.getMessage() for record in caplog.records)
+    assert "a connection ended in ZeroDivisionError, at " in said
+    assert "secret" not in said
+    assert not any(record.exc_info for record in caplog.records)
+
+
 def test_a_service_that_is_away_is_not_ready() -> None:
     class Away(InClear):
         def models(self) -> Any:
@@ -227,27 +244,23 @@ def test_requests_beyond_the_bound_come_again_later() -> None:
         entered.release()
         assert gate.wait(20)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(routes.Routes.__init__, "__defaults__", (None, 2))
-        with gateway(InClear(waits)) as address:
-            answers: list[int] = []
-            threads = [
-                threading.Thread(
-                    target=lambda: answers.append(ask(address, "POST", INFER, BODY)[0])
-                )
-                for _ in range(2)
-            ]
-            for thread in threads:
-                thread.start()
-            for _ in threads:
-                assert entered.acquire(timeout=10)
-            status, headers, _ = ask(address, "POST", INFER, BODY)
-            assert (status, headers["retry-after"]) == (429, "1")
-            assert ask(address, "GET", "/v2/health/ready")[0] == 200
-            gate.set()
-            for thread in threads:
-                thread.join(20)
-            assert answers == [200, 200]
+    with gateway(InClear(waits), most_waiting=2) as address:
+        answers: list[int] = []
+        threads = [
+            threading.Thread(target=lambda: answers.append(ask(address, "POST", INFER, BODY)[0]))
+            for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            assert entered.acquire(timeout=10)
+        status, headers, _ = ask(address, "POST", INFER, BODY)
+        assert (status, headers["retry-after"]) == (429, "1")
+        assert ask(address, "GET", "/v2/health/ready")[0] == 200
+        gate.set()
+        for thread in threads:
+            thread.join(20)
+        assert answers == [200, 200]
 
 
 def test_pages_in_a_browser_are_refused(address: str) -> None:
@@ -273,6 +286,7 @@ def test_compressed_bodies_are_refused(address: str) -> None:
         (head("Content-Length: 1\r\nContent-Length: 2\r\n"), 400),
         (head("Content-Length: -1\r\n"), 400),
         (head("Content-Length: 1e9\r\n"), 400),
+        (head("Content-Length: " + "9" * 5000 + "\r\n"), 400),
         (head("Transfer-Encoding: gzip\r\n"), 501),
         (head("Transfer-Encoding: chunked\r\n") + b"zz\r\n", 400),
         (head("Transfer-Encoding: chunked\r\n") + b"-5\r\n", 400),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tacit.errors import MisuseError, Terminated, cause, setup_error
 from tacit.gateway.backend import Backend
-from tacit.gateway.routes import Routes
+from tacit.gateway.routes import MOST_WAITING, Routes
 from tacit.serving.addresses import LOOPBACK_NAMES, is_loopback, parse
 from tacit.serving.http_server import HttpServer, Limits
 
@@ -48,6 +48,7 @@ async def serve(
     told: Callable[[str], None],
     limits: Limits | None = None,
     drain: float = DRAIN,
+    most_waiting: int = MOST_WAITING,
 ) -> None:
     """Serves until SIGTERM, Ctrl-C or a cancellation; then requests under way may end.
 
@@ -57,6 +58,7 @@ async def serve(
         told: is called with the gateway's address once it listens.
         limits: bounds of the HTTP server.
         drain: seconds that requests under way have to end.
+        most_waiting: the most requests that are with the parties at a time.
 
     Raises:
         SetupError: the address cannot be used.
@@ -72,7 +74,7 @@ async def serve(
         if not signalled.done():
             signalled.set_result(how)
 
-    with Routes(backend, hosts) as routes, contextlib.ExitStack() as stack:
+    with Routes(backend, hosts, most_waiting) as routes, contextlib.ExitStack() as stack:
         server = HttpServer(routes, limits)
         for number, raised in _SIGNALS.items():
             # Only the main thread has signals; elsewhere a cancellation ends the gateway.

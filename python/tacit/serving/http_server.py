@@ -187,6 +187,8 @@ class HttpServer:
             await connection.refuse(refused)
         except (_Ended, OSError, asyncio.CancelledError):
             pass
+        except Exception as error:
+            logger.error("a connection ended in %s, at %s", type(error).__name__, _place(error))
         finally:
             self._tasks.discard(task)
             self._busy.discard(task)
@@ -205,13 +207,7 @@ class HttpServer:
                 response = refused.response()
             except Exception as error:
                 # The text of an unforeseen error may quote what was asked.
-                place = traceback.extract_tb(error.__traceback__)[-1]
-                logger.error(
-                    "a request ended in %s, at %s:%s",
-                    type(error).__name__,
-                    place.filename,
-                    place.lineno,
-                )
+                logger.error("a request ended in %s, at %s", type(error).__name__, _place(error))
                 response = Refused(500, "the request failed here: see the log").response()
             return await connection.answer(response, request.method == "HEAD", self._closing)
         finally:
@@ -437,6 +433,12 @@ def _plain(error: Exception) -> str:
     """Returns the reason that h11 gives, without the bytes that it quotes."""
     text = str(error)
     return text if text.isascii() and text.isprintable() and len(text) <= 100 else "malformed"
+
+
+def _place(error: Exception) -> str:
+    """Returns the file and the line where an error was raised."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename}:{frame.lineno}"
 
 
 def _library() -> Any:
