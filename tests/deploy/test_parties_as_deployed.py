@@ -12,10 +12,12 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 import torch
+from prometheus_client.parser import text_string_to_metric_families
 from test_chart import laid, pod, pytestmark  # noqa: F401 -- marks these tests too
 from test_image import last_stage
 
@@ -25,21 +27,20 @@ from ports import free_addresses
 from tacit import cli
 from tacit.gateway.messages import HEADER_LENGTH
 from tacit.serving import example
-from tacit.serving.config import text_of
+from tacit.serving.config import Service, text_of
 
 PARTIES = 3
 
 
-def written(folder: Path) -> list[str]:
-    """Writes what all organisations agreed on, in ``folder``; returns the parties' status pages."""
+def written(folder: Path) -> None:
+    """Writes what all organisations agreed on, in ``folder``."""
     example.make(folder, PARTIES, ["app"])
     addresses = free_addresses(3 * PARTIES)
-    pages = addresses[2 * PARTIES :]
     parties = [
         {
             "address": addresses[party],
             "clients": addresses[PARTIES + party],
-            "status": pages[party],
+            "status": addresses[2 * PARTIES + party],
             "certificate": f"{example.CERTIFICATES}/party-{party}.pem",
         }
         for party in range(PARTIES)
@@ -54,7 +55,6 @@ def written(folder: Path) -> list[str]:
     client = {"name": "app", "certificate": f"{example.CERTIFICATES}/client-app.pem"}
     text = text_of("shop", parties, [client], [model], timeout=20)
     (folder / "service.toml").write_text(text)
-    return pages
 
 
 def started(agreed: Path, folder: Path, party: int) -> Command:
@@ -75,6 +75,20 @@ def started(agreed: Path, folder: Path, party: int) -> Command:
     ]
     assert json.loads(last_stage()["ENTRYPOINT"]) == ["tacit"]
     return Command(*words)
+
+
+def answered(page: str) -> float:
+    """Returns how many requests a party says that it has answered."""
+    with urlopen(f"http://{page}/metrics", timeout=20) as answer:
+        text = answer.read().decode()
+    found = {family.name: family.samples for family in text_string_to_metric_families(text)}
+    assert [sample.value for sample in found["tacit_is_ready"]] == [1]
+    assert found["tacit_rounds"][0].value > 0
+    return sum(
+        sample.value
+        for sample in found["tacit_requests"]
+        if sample.labels == {"model": "lenet", "version": "1", "outcome": "answered"}
+    )
 
 
 @pytest.fixture
@@ -140,6 +154,8 @@ def test_from_http_to_three_parties(agreed: Path) -> None:
         large = json.dumps({"inputs": [{**entry, "data": [1e30] * x.numel()}]}).encode()
         status, _, said = ask(address, "POST", "/v2/models/lenet/infer", large)
         assert (status, list(said)) == (400, ["error"])
+        for party in Service.read(service).parties:
+            assert answered(party.status or "") == 2 * len(x)
         os.kill(gateway.id, signal.SIGTERM)
         code, _, errors = gateway.ended(60)
         assert (code, errors.splitlines()[-1]) == (143, "tacit: terminated")
