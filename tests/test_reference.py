@@ -26,6 +26,7 @@ PUBLIC = (
     "tacit.federated",
     "tacit.federated.aggregators",
     "tacit.federated.flower",
+    "tacit.client",
 )
 
 

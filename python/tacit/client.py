@@ -329,7 +329,7 @@ def _rows(wanted: Tensor, values: Array) -> list[torch.Tensor]:
             f"the input {wanted.name} has shape {shape}, the model takes {wanted.shape}, or several "
             "of them one after another in the first dimension"
         )
-    return [wanted.encoded(each) for each in values.split(wanted.shape[0])]
+    return [wanted.encoded(each) for each in torch.split(values, wanted.shape[0])]
 
 
 def _joined(chosen: Described, results: Sequence[torch.Tensor], *, is_tensor: bool) -> Any:

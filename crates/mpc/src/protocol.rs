@@ -3,8 +3,8 @@
 use crate::correlations::Demand;
 use crate::correlations::job::Job;
 use crate::{
-    Affine, Bilinear, Bits, Checking, Compared, Cost, Federated, Join, Name, Operand, Operation, Serving,
-    Parts, PartsMut, Recipient, Result, Shift, Tally, ThreatModel, keys,
+    Affine, Bilinear, Bits, Checking, Compared, Cost, Federated, Join, Name, Operand, Operation,
+    Parts, PartsMut, Recipient, Result, Serving, Shift, Tally, ThreatModel, keys,
 };
 use kernels::stream::Key;
 use net::{Channel, Reading};

@@ -146,7 +146,9 @@ fn what_is_sealed_is_uniform_but_for_its_sum() {
                             p.trivial(&[secret; N], out);
                             Ok(())
                         })?;
-                        (0..REPETITIONS).map(|_| sealed(p, &x)).collect::<Result<Vec<_>>>()
+                        (0..REPETITIONS)
+                            .map(|_| sealed(p, &x))
+                            .collect::<Result<Vec<_>>>()
                     },
                 );
                 let recorder = Recorder::default();

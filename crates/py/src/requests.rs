@@ -125,13 +125,7 @@ impl Requests {
 
     /// Waits at most `most` seconds for a request, and from then at most `gather` seconds for as
     /// many of one model as a batch takes.
-    fn propose(
-        &self,
-        py: Python<'_>,
-        batch: usize,
-        gather: f64,
-        most: f64,
-    ) -> PyResult<Vec<Row>> {
+    fn propose(&self, py: Python<'_>, batch: usize, gather: f64, most: f64) -> PyResult<Vec<Row>> {
         let propose = || self.inner.propose(batch, span(gather)?, span(most)?);
         py.detach(propose).map(rows).map_err(raise)
     }
@@ -225,8 +219,7 @@ impl Requests {
 
     /// Waits at most `most` seconds until all answers are sent.
     fn see_off(&self, py: Python<'_>, most: f64) -> PyResult<()> {
-        py.detach(|| self.inner.see_off(span(most)?))
-            .map_err(raise)
+        py.detach(|| self.inner.see_off(span(most)?)).map_err(raise)
     }
 }
 

@@ -19,8 +19,8 @@ use std::time::Duration;
 pub fn service(name: &str, protocol: &str, parties: &[String]) -> Result<Service> {
     let mut known = mpc::PROTOCOLS.iter();
     let known = known.find(|known| known.name == protocol && known.unseal.is_some());
-    let known: &ProtocolProvider = known
-        .ok_or_else(|| Error::misuse(format!("protocol {protocol:?} serves no clients")))?;
+    let known: &ProtocolProvider =
+        known.ok_or_else(|| Error::misuse(format!("protocol {protocol:?} serves no clients")))?;
     Service::new(name, protocol, known.parts, parties)
 }
 
@@ -58,7 +58,8 @@ pub fn take(
     }
     let taken = requests.take(keys)?;
     let (whole, ages): (Vec<Arc<Whole>>, Vec<Duration>) = taken.into_iter().unzip();
-    let fits = |each: &Arc<Whole>| (each.statement.model, each.statement.words) == (model, n as u64);
+    let fits =
+        |each: &Arc<Whole>| (each.statement.model, each.statement.words) == (model, n as u64);
     if !whole.iter().all(fits) {
         return Err(Error::misuse(
             "the requests of a batch are for its model, and as long as its input",

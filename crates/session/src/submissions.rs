@@ -238,8 +238,8 @@ pub fn seal(session: &Session, x: Parts, out: &mut [u64]) -> Result<()> {
 pub fn unseal(protocol: &str, parts: &[&[u64]], out: &mut [u64]) -> Result<Option<usize>> {
     let mut known = mpc::PROTOCOLS.iter().filter(|known| known.name == protocol);
     let unseal = known.next().and_then(|known| known.unseal);
-    let unseal = unseal
-        .ok_or_else(|| Error::misuse(format!("protocol {protocol:?} serves no clients")))?;
+    let unseal =
+        unseal.ok_or_else(|| Error::misuse(format!("protocol {protocol:?} serves no clients")))?;
     if parts.iter().any(|part| part.len() > out.len()) {
         return Err(Error::misuse("the output is shorter than a part"));
     }

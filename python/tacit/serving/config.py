@@ -56,7 +56,7 @@ from typing import Any
 from tacit import _core, config_files
 from tacit.config_files import NUMBER, Kinds, Reading, document_in, entries
 from tacit.errors import MisuseError, TacitError
-from tacit.providers import DEFAULT, PROTOCOLS, SOURCES
+from tacit.providers import DEFAULT, LIVE, PROTOCOLS
 
 #: The most parties, clients and models of a service.
 MOST_PARTIES, MOST_CLIENTS, MOST_MODELS = 64, 1024, 64
@@ -294,9 +294,9 @@ def text_of(
     for kind, tables in (("party", parties), ("client", clients), ("model", models)):
         for table in tables:
             lines += ["", f"[[{kind}]]", *entries(table)]
-    for kind, table in (("dealer", dealer), ("limits", limits)):
-        if table is not None:
-            lines += ["", f"[{kind}]", *entries(table)]
+    for kind, only in (("dealer", dealer), ("limits", limits)):
+        if only is not None:
+            lines += ["", f"[{kind}]", *entries(only)]
     return "\n".join(lines) + "\n"
 
 
@@ -335,8 +335,8 @@ class _Reading(Reading):
 
     def source(self, top: dict[str, Any]) -> str | None:
         source: str | None = top.get("source")
-        if source is not None and source not in SOURCES:
-            raise self.wrong(f"source = {source!r}; it is one of {', '.join(SOURCES)}")
+        if source is not None and source not in LIVE:
+            raise self.wrong(f"source = {source!r}; it is one of {', '.join(LIVE)}")
         return source
 
     def check_protocol(self, service: Service) -> None:

@@ -151,11 +151,7 @@ impl Statement {
 }
 
 /// Returns whether the key of the certificate signed these bytes.
-pub(super) fn is_signed(
-    certificate: &CertificateDer<'_>,
-    bytes: &[u8],
-    signature: &[u8],
-) -> bool {
+pub(super) fn is_signed(certificate: &CertificateDer<'_>, bytes: &[u8], signature: &[u8]) -> bool {
     let entity = webpki::EndEntityCert::try_from(certificate);
     entity.is_ok_and(|entity| {
         entity

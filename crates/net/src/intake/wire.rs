@@ -313,7 +313,9 @@ impl Request {
                 3,
                 &[federation, &round.to_le_bytes(), &[u8::from(*content)]],
             ),
-            Self::Close { federation, round } => FORM.write(to, 4, &[federation, &round.to_le_bytes()]),
+            Self::Close { federation, round } => {
+                FORM.write(to, 4, &[federation, &round.to_le_bytes()])
+            }
             Self::Attest { federation, nonce } => FORM.write(to, 5, &[federation, nonce]),
         }
     }

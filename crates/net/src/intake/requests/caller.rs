@@ -212,12 +212,16 @@ impl Caller {
         let until = Instant::now() + timeout;
         let refused = Mutex::default();
         let told = self.with_links(|links| {
-            ask_all(links, until, "request", Duration::ZERO, |party, stream| {
-                match self.hand_in(party, stream, request)? {
+            ask_all(
+                links,
+                until,
+                "request",
+                Duration::ZERO,
+                |party, stream| match self.hand_in(party, stream, request)? {
                     Told::Answer { tag, words } => Ok(Some((tag, part(stream, words)?))),
                     other => Err(unexpected(party, "request", other, &refused)),
-                }
-            })
+                },
+            )
         });
         let told = match settled(told, refused)? {
             Ok(told) => told,

@@ -1,7 +1,7 @@
 //! One connection of a client, from its handshake to its end.
 
 use super::queue::{Admission, End, Key, Whole, starting};
-use super::server::Shared;
+use super::shared::Shared;
 use super::statement::Statement;
 use super::wire::{Cause, Question, Refusal, Told};
 use super::{MOST_WORDS, words_of};
@@ -181,12 +181,7 @@ fn ask(
     told
 }
 
-fn refuse(
-    shared: &Shared,
-    client: usize,
-    stream: &mut Stream,
-    refusal: Refusal,
-) -> io::Result<()> {
+fn refuse(shared: &Shared, client: usize, stream: &mut Stream, refusal: Refusal) -> io::Result<()> {
     shared.refused(Some(client), refusal.cause.name());
     Told::Refusal(refusal).write(stream)
 }
@@ -246,7 +241,9 @@ fn check(
 fn lengths(shared: &Shared, statement: &Statement) -> Vec<u64> {
     let words = statement.words.min(MOST_WORDS);
     let pieces = shared.service.sent_to(shared.party).into_iter();
-    pieces.map(|piece| SALT as u64 + words_of(piece, words)).collect()
+    pieces
+        .map(|piece| SALT as u64 + words_of(piece, words))
+        .collect()
 }
 
 fn skip(stream: &mut Stream, words: u64) -> io::Result<()> {

@@ -22,6 +22,7 @@ mod caller;
 mod connection;
 pub mod queue;
 mod server;
+mod shared;
 pub mod statement;
 #[cfg(test)]
 mod tests;
@@ -68,7 +69,10 @@ impl Service {
         let certificates = certificates(parties, Name::Member)?;
         let mut hasher = blake3::Hasher::new_derive_key("tacit service, version 1");
         let texts = [name.as_bytes(), protocol.as_bytes()];
-        for text in texts.into_iter().chain(certificates.iter().map(|each| &**each)) {
+        for text in texts
+            .into_iter()
+            .chain(certificates.iter().map(|each| &**each))
+        {
             hasher.update(&(text.len() as u64).to_le_bytes());
             hasher.update(text);
         }

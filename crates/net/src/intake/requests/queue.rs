@@ -190,12 +190,21 @@ impl Queue {
 
     /// Decides on a request of a client, whose signed statement has come `late` seconds after it
     /// was made. A request that is wanted or known has one more listener.
-    pub fn admit(&mut self, client: usize, statement: &Statement, late: i64, now: Instant) -> Admission {
+    pub fn admit(
+        &mut self,
+        client: usize,
+        statement: &Statement,
+        late: i64,
+        now: Instant,
+    ) -> Admission {
         let key = (client, statement.number);
         let digest = statement.digest();
         if let Some(known) = self.entries.get_mut(&key) {
             if known.digest != digest {
-                return refused(Cause::Conflict, "its number was used for another request; draw one for each");
+                return refused(
+                    Cause::Conflict,
+                    "its number was used for another request; draw one for each",
+                );
             }
             if matches!(known.state, State::Arriving) {
                 // An earlier connection has not delivered the pieces; the later one replaces it.
@@ -225,17 +234,32 @@ impl Queue {
         }
     }
 
-    fn check(&mut self, client: usize, statement: &Statement, late: i64, now: Instant) -> Result<(), Refusal> {
+    fn check(
+        &mut self,
+        client: usize,
+        statement: &Statement,
+        late: i64,
+        now: Instant,
+    ) -> Result<(), Refusal> {
         if self.is_draining {
             let again = self.limits.deadline.min(Duration::from_secs(10));
-            return Err(Refusal::until(Cause::Draining, again, "it finishes what waits, and ends"));
+            return Err(Refusal::until(
+                Cause::Draining,
+                again,
+                "it finishes what waits, and ends",
+            ));
         }
         let Some(models) = &self.models else {
             return Err(starting());
         };
         match models.get(&statement.model) {
             Some(words) if *words == statement.words && statement.words <= MOST_WORDS => {}
-            Some(_) => return Err(Refusal::of(Cause::Invalid, "it has another length than the model's input")),
+            Some(_) => {
+                return Err(Refusal::of(
+                    Cause::Invalid,
+                    "it has another length than the model's input",
+                ));
+            }
             None => {
                 let reason = "it serves no such version of a model; ask for the models again";
                 return Err(Refusal::of(Cause::Unknown, reason));
@@ -244,23 +268,37 @@ impl Queue {
         if late.unsigned_abs() > FRESH {
             return Err(Refusal::of(
                 Cause::Invalid,
-                format!("it was made {late} s ago by this party's clock, and {FRESH} s are allowed: set the clocks"),
+                format!(
+                    "it was made {late} s ago by this party's clock, and {FRESH} s are allowed: set the clocks"
+                ),
             ));
         }
         let of = &mut self.clients[client];
         of.count(now);
         if of.open >= of.quota.waiting {
             let reason = format!("{} requests of this client wait, as many as may", of.open);
-            return Err(Refusal::until(Cause::Quota, Duration::from_millis(100), reason));
+            return Err(Refusal::until(
+                Cause::Quota,
+                Duration::from_millis(100),
+                reason,
+            ));
         }
         if of.allowance < 1.0 {
             let missing = (1.0 - of.allowance) * 60.0 / of.quota.per_minute as f64;
             let reason = format!("this client may ask {} times a minute", of.quota.per_minute);
-            return Err(Refusal::until(Cause::Quota, Duration::from_secs_f64(missing), reason));
+            return Err(Refusal::until(
+                Cause::Quota,
+                Duration::from_secs_f64(missing),
+                reason,
+            ));
         }
         if self.open >= self.limits.queue {
             let reason = format!("{} requests wait, as many as may", self.open);
-            return Err(Refusal::until(Cause::Busy, Duration::from_millis(100), reason));
+            return Err(Refusal::until(
+                Cause::Busy,
+                Duration::from_millis(100),
+                reason,
+            ));
         }
         Ok(())
     }
@@ -367,23 +405,34 @@ impl Queue {
     #[must_use]
     pub fn holds(&self, proposed: &Proposed) -> bool {
         let entry = self.entries.get(&proposed.key);
-        entry.is_some_and(|entry| entry.digest == proposed.digest && matches!(entry.state, State::Waiting(_)))
+        entry.is_some_and(|entry| {
+            entry.digest == proposed.digest && matches!(entry.state, State::Waiting(_))
+        })
     }
 
     /// Returns whether a request has ended here, as it was proposed.
     #[must_use]
     pub fn has_ended(&self, proposed: &Proposed) -> bool {
         let entry = self.entries.get(&proposed.key);
-        entry.is_some_and(|entry| entry.digest == proposed.digest && matches!(entry.state, State::Ended(_)))
+        entry.is_some_and(|entry| {
+            entry.digest == proposed.digest && matches!(entry.state, State::Ended(_))
+        })
     }
 
     /// Returns waiting requests that are here for longer than `age`, at most `most`.
     #[must_use]
     pub fn old(&self, age: Duration, most: usize, now: Instant) -> Vec<Proposed> {
-        let waiting = self.clients.iter().enumerate().flat_map(|(client, of)| of.waiting.iter().map(move |number| (client, *number)));
+        let waiting = self
+            .clients
+            .iter()
+            .enumerate()
+            .flat_map(|(client, of)| of.waiting.iter().map(move |number| (client, *number)));
         let old = waiting.filter_map(|key| {
             let entry = self.entries.get(&key)?;
-            (now.duration_since(entry.since) > age).then_some(Proposed { key, digest: entry.digest })
+            (now.duration_since(entry.since) > age).then_some(Proposed {
+                key,
+                digest: entry.digest,
+            })
         });
         old.take(most).collect()
     }
@@ -446,7 +495,11 @@ impl Queue {
     }
 
     fn forget_answer(&mut self) {
-        let Some(entry) = self.kept.pop_front().and_then(|key| self.entries.get_mut(&key)) else {
+        let Some(entry) = self
+            .kept
+            .pop_front()
+            .and_then(|key| self.entries.get_mut(&key))
+        else {
             return;
         };
         if let State::Ended(End::Answered(answer)) = &entry.state {
@@ -469,11 +522,22 @@ impl Queue {
     /// Refuses what has waited for too long, and forgets what has ended long ago.
     pub fn expire(&mut self, now: Instant) {
         let deadline = self.limits.deadline;
-        let late: Vec<Key> = self.clients.iter().enumerate().flat_map(|(client, of)| {
-            of.waiting.iter().map(move |number| (client, *number))
-        }).filter(|key| self.entries.get(key).is_some_and(|entry| now.duration_since(entry.since) > deadline)).collect();
+        let late: Vec<Key> = self
+            .clients
+            .iter()
+            .enumerate()
+            .flat_map(|(client, of)| of.waiting.iter().map(move |number| (client, *number)))
+            .filter(|key| {
+                self.entries
+                    .get(key)
+                    .is_some_and(|entry| now.duration_since(entry.since) > deadline)
+            })
+            .collect();
         for key in late {
-            let reason = format!("it has waited for {} s, as long as one may", deadline.as_secs_f64());
+            let reason = format!(
+                "it has waited for {} s, as long as one may",
+                deadline.as_secs_f64()
+            );
             let refusal = Refusal::of(Cause::Deadline, reason);
             self.end(key, End::Refused(refusal), now);
         }

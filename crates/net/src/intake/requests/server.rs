@@ -2,6 +2,7 @@
 
 use super::connection::serve;
 use super::queue::{Answer, End, Key, Limits, Proposed, Queue, Quota, Whole};
+use super::shared::{Shared, State};
 use super::statement::Number;
 use super::wire::{LONGEST_DESCRIPTION, MOST_ANSWERED, Refusal};
 use super::{Service, certificates};
@@ -11,26 +12,15 @@ use crate::intake::MOST_CLIENTS;
 use crate::intake::statement::Hash;
 use crate::interruption::is_interrupted;
 use crate::process::Process;
-use crate::tcp::pinned::Pinned;
 use crate::tcp::{Listener, tls};
-use rustls::ServerConfig;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Interval at which a waiting thread checks whether the user wants to end.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// Most connections of one client at a time.
-const MOST_CONNECTIONS: usize = 128;
-
-/// Most connections at a time whose client is not identified yet.
-const MOST_STRANGERS: usize = 256;
-
-/// Most kinds of refusals that are counted.
-const MOST_COUNTED: usize = 1024;
 
 /// What a party opens its side with.
 pub struct Open<'a> {
@@ -46,33 +36,6 @@ pub struct Open<'a> {
     pub quotas: &'a [Quota],
     /// Bounds of the queue.
     pub limits: Limits,
-}
-
-/// State that all threads share.
-pub(super) struct Shared {
-    pub(super) service: Service,
-    pub(super) party: usize,
-    pub(super) clients: Arc<Pinned>,
-    pub(super) tls: Arc<ServerConfig>,
-    /// Time in which a request must have come whole.
-    pub(super) deadline: Duration,
-    lock: Mutex<State>,
-    changed: Condvar,
-}
-
-/// The part of the state that changes.
-pub(super) struct State {
-    pub(super) queue: Queue,
-    pub(super) description: Option<Arc<[u8]>>,
-    pub(super) is_closed: bool,
-    /// Connections that wait for an answer, or send one.
-    pub(super) listening: usize,
-    /// Refusals since they were last asked for, by client and cause.
-    refused: BTreeMap<(Option<usize>, &'static str), u64>,
-    sockets: HashMap<u64, TcpStream>,
-    next_socket: u64,
-    strangers: usize,
-    present: HashMap<usize, usize>,
 }
 
 /// The side of one of a service's parties. It lasts beyond the sessions of the parties.
@@ -164,7 +127,10 @@ impl Requests {
     /// `Misuse` for a description that is too long.
     pub fn serve(&self, models: Option<(&[u8], BTreeMap<Hash, u64>)>) -> Result<()> {
         self.process.check("this service")?;
-        if models.as_ref().is_some_and(|(text, _)| text.len() > LONGEST_DESCRIPTION) {
+        if models
+            .as_ref()
+            .is_some_and(|(text, _)| text.len() > LONGEST_DESCRIPTION)
+        {
             return Err(Error::misuse(format!(
                 "the description of a service's models has at most {LONGEST_DESCRIPTION} bytes; \
                  serve fewer models"
@@ -239,7 +205,10 @@ impl Requests {
             all.then_some(())
         })?;
         let state = self.shared.state();
-        Ok(proposed.iter().map(|each| state.queue.holds(each)).collect())
+        Ok(proposed
+            .iter()
+            .map(|each| state.queue.holds(each))
+            .collect())
     }
 
     /// Returns requests that have waited here for longer than `age`, at most `most`.
@@ -341,95 +310,6 @@ impl Requests {
             }
             if is_interrupted() {
                 return Err(Error::Interrupted);
-            }
-        }
-    }
-}
-
-impl State {
-    fn new(queue: Queue) -> Self {
-        Self {
-            queue,
-            description: None,
-            is_closed: false,
-            listening: 0,
-            refused: BTreeMap::new(),
-            sockets: HashMap::new(),
-            next_socket: 0,
-            strangers: 0,
-            present: HashMap::new(),
-        }
-    }
-}
-
-impl Shared {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn notify(&self) {
-        self.changed.notify_all();
-    }
-
-    /// Waits until `ready` returns something, or until a time, or the end.
-    pub(super) fn wait<T>(
-        &self,
-        until: Instant,
-        mut ready: impl FnMut(&mut State) -> Option<T>,
-    ) -> Option<T> {
-        let mut state = self.state();
-        loop {
-            if let Some(found) = ready(&mut state) {
-                return Some(found);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || state.is_closed {
-                return None;
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    pub(super) fn refused(&self, client: Option<usize>, cause: &'static str) {
-        let mut state = self.state();
-        if state.refused.len() < MOST_COUNTED || state.refused.contains_key(&(client, cause)) {
-            *state.refused.entry((client, cause)).or_default() += 1;
-        }
-    }
-
-    /// Records a connection, unless there are too many or this side is closed.
-    fn enter(&self, socket: &TcpStream) -> Option<u64> {
-        let copy = socket.try_clone().ok()?;
-        let mut state = self.state();
-        if state.is_closed || state.strangers >= MOST_STRANGERS {
-            return None;
-        }
-        state.strangers += 1;
-        let id = state.next_socket;
-        state.next_socket += 1;
-        state.sockets.insert(id, copy);
-        Some(id)
-    }
-
-    /// Records that a connection's client is identified. Returns false if it has too many.
-    pub(super) fn is_known(&self, client: usize) -> bool {
-        let mut state = self.state();
-        state.strangers -= 1;
-        let present = state.present.entry(client).or_default();
-        *present += 1;
-        *present <= MOST_CONNECTIONS
-    }
-
-    fn leave(&self, id: u64, client: Option<usize>) {
-        let mut state = self.state();
-        state.sockets.remove(&id);
-        match client {
-            None => state.strangers -= 1,
-            Some(client) => {
-                if let Some(present) = state.present.get_mut(&client) {
-                    *present -= 1;
-                }
             }
         }
     }

@@ -66,7 +66,9 @@ impl Statement {
             made: number(88),
             model: hash(96),
             words: number(128),
-            pieces: pieces.map(|hash| hash.try_into().expect("32 bytes")).collect(),
+            pieces: pieces
+                .map(|hash| hash.try_into().expect("32 bytes"))
+                .collect(),
         };
         (statement.to_bytes() == bytes).then_some(statement)
     }

@@ -50,10 +50,7 @@ fn cause(admission: &Admission) -> Option<Cause> {
 /// Admits a request and lets it arrive.
 fn wait(queue: &mut Queue, client: usize, number: u8, now: Instant) -> Key {
     let statement = statement(client as u64, number);
-    assert_eq!(
-        queue.admit(client, &statement, 0, now),
-        Admission::Wanted
-    );
+    assert_eq!(queue.admit(client, &statement, 0, now), Admission::Wanted);
     let key = (client, statement.number);
     let pieces = Vec::new();
     queue.arrived(key, Whole { statement, pieces });
@@ -107,7 +104,10 @@ fn quotas_and_bounds_hold_and_say_when_to_come_again() {
     wait(&mut queue, 1, 1, now);
     let full = queue.admit(1, &statement(1, 2), 0, now);
     assert_eq!(cause(&full), Some(Cause::Busy));
-    assert!(matches!(full, Admission::Refused(Refusal { again: Some(_), .. })));
+    assert!(matches!(
+        full,
+        Admission::Refused(Refusal { again: Some(_), .. })
+    ));
     // Sixty a minute: as many at once, then one a second.
     for number in 3..61 {
         let key = (1, [1; 16]);
@@ -336,8 +336,14 @@ fn a_request_reaches_all_parties_and_each_answers_once() {
     let refused = world.caller.describe(SECOND).unwrap().unwrap_err();
     assert_eq!(refused.1.cause, Cause::Starting);
     world.serve();
-    assert_eq!(world.caller.describe(SECOND).unwrap().unwrap(), [b"models"; 2]);
-    let request = world.caller.request(MODEL, [1; 16], WORDS, world.pieces()).unwrap();
+    assert_eq!(
+        world.caller.describe(SECOND).unwrap().unwrap(),
+        [b"models"; 2]
+    );
+    let request = world
+        .caller
+        .request(MODEL, [1; 16], WORDS, world.pieces())
+        .unwrap();
     let answering = world.answering(&[[3; 32], [3; 32]]);
     let asked = world.caller.ask(&request, SECOND).unwrap();
     assert!(matches!(asked, Asked::Answered(parts) if parts == [[0, 0], [1, 1]]));
@@ -353,7 +359,10 @@ fn a_request_reaches_all_parties_and_each_answers_once() {
 fn parts_of_two_computations_are_no_result() {
     let world = world(3);
     world.serve();
-    let request = world.caller.request(MODEL, [1; 16], WORDS, world.pieces()).unwrap();
+    let request = world
+        .caller
+        .request(MODEL, [1; 16], WORDS, world.pieces())
+        .unwrap();
     let answering = world.answering(&[[3; 32], [3; 32], [4; 32]]);
     let asked = world.caller.ask(&request, SECOND).unwrap();
     assert!(matches!(asked, Asked::Apart([1, 2])));
@@ -367,7 +376,10 @@ fn a_refusal_of_one_party_frees_the_others() {
     let world = world(2);
     world.serve();
     world.parties[1].drain();
-    let request = world.caller.request(MODEL, [1; 16], WORDS, world.pieces()).unwrap();
+    let request = world
+        .caller
+        .request(MODEL, [1; 16], WORDS, world.pieces())
+        .unwrap();
     let asked = world.caller.ask(&request, SECOND).unwrap();
     let Asked::Refused(1, refusal) = asked else {
         panic!("party 1 refuses");
@@ -390,7 +402,10 @@ fn what_does_not_fit_the_statement_is_refused() {
         panic!("party 1 refuses");
     };
     assert_eq!(refusal.cause, Cause::Invalid);
-    let mut request = world.caller.request(MODEL, [2; 16], WORDS, world.pieces()).unwrap();
+    let mut request = world
+        .caller
+        .request(MODEL, [2; 16], WORDS, world.pieces())
+        .unwrap();
     request.statement.made += 1;
     let asked = world.caller.ask(&request, SECOND).unwrap();
     let Asked::Refused(_, refusal) = asked else {
