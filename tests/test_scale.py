@@ -71,7 +71,8 @@ def test_each_bound_is_reached_and_not_passed(resource: str) -> None:
     settings = {
         "processors": service(batch=8, streams=4, queue=64),
         "streams": service(
-            batch=8, streams=2, queue=64, delay=0.01, model=scale.Model((0.001, 0.001), (1e-9, 1e-9), rounds=10)
+            batch=8, streams=2, queue=64, delay=0.01,
+            model=scale.Model((0.001, 0.001), (1e-9, 1e-9), rounds=10),
         ),
         "link": service(
             cells=3, batch=8, streams=4, queue=64, bandwidth=8e6,

@@ -206,8 +206,8 @@ def needed(service: Service, rate: float, p99: float) -> tuple[Service, Outcome]
 class Round:
     """A round of a federation whose clients are divided among cells.
 
-    The seconds are those of ``tacit bench --only federated_mean_vgg11``: 1.62 seconds of a processor
-    at the busiest server for 16 clients of 9,231,114 parameters (docs/scale.md)."""
+    The seconds are those of ``tacit bench --only federated_mean_vgg11``: 1.62 seconds of one
+    processor at the busiest server for 16 clients of 9,231,114 parameters (docs/scale.md)."""
 
     clients: int = 1_000_000
     parameters: int = 1_000_000

@@ -13,7 +13,7 @@ from tacit.client import Model
 from tacit.gateway.routes import MOST_WAITING
 from tacit.gateway.run import serve
 from tacit.serving.description import Tensor
-from tacit.serving.http_server import Limits
+from tacit.serving.http_messages import Limits
 
 Array = NDArray[Any]
 

@@ -33,7 +33,7 @@ from tacit.errors import (
 )
 from tacit.gateway.run import REMOTE, check, serve
 from tacit.serving import http_server
-from tacit.serving.http_server import Limits
+from tacit.serving.http_messages import Limits
 
 INFER = "/v2/models/double/infer"
 BODY = json.dumps(

@@ -11,7 +11,7 @@ from tacit.client import Model
 from tacit.gateway.datatypes import DTYPES, MOST_DIMENSIONS
 from tacit.gateway.messages import MOST_JSON, InferRequest, decode, encode
 from tacit.serving.description import Tensor
-from tacit.serving.http_server import Refused, Request
+from tacit.serving.http_messages import Refused, Request
 
 X: dict[str, Any] = {"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2.5, -3]}
 RAW = {**{k: v for k, v in X.items() if k != "data"}, "parameters": {"binary_data_size": 12}}

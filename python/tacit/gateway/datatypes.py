@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tacit.gateway.backend import Array
-from tacit.serving.http_server import Refused
+from tacit.serving.http_messages import Refused
 
 #: NumPy's types, by the protocol's names. Raw bytes are little-endian.
 DTYPES = {

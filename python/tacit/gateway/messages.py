@@ -20,7 +20,7 @@ from tacit.gateway.datatypes import (
     shape_of,
     to_bytes,
 )
-from tacit.serving.http_server import Refused, Request, Response, json_response
+from tacit.serving.http_messages import Refused, Request, Response, json_response
 
 #: Header with the length of the JSON before raw bytes, in requests and responses.
 HEADER_LENGTH = "Inference-Header-Content-Length"

@@ -14,7 +14,7 @@ from tacit.client import Model
 from tacit.errors import MisuseError, RangeError, RequestRefusedError, TacitError
 from tacit.gateway.backend import Backend
 from tacit.gateway.messages import InferRequest, decode, describe, encode
-from tacit.serving.http_server import Refused, Request, Response, json_response, only
+from tacit.serving.http_messages import Refused, Request, Response, json_response, only
 from tacit.serving.spans import span
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from tacit.errors import MisuseError, Terminated, cause, setup_error
 from tacit.gateway.backend import Backend
 from tacit.gateway.routes import MOST_WAITING, Routes
 from tacit.serving.addresses import LOOPBACK_NAMES, is_loopback, parse
-from tacit.serving.http_server import HttpServer, Limits
+from tacit.serving.http_messages import Limits
+from tacit.serving.http_server import HttpServer
 
 #: Option that lets other machines send plain numbers to the gateway.
 REMOTE = "--allow-remote-clients"

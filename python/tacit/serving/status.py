@@ -8,7 +8,8 @@ from urllib.request import ProxyHandler, build_opener
 
 from tacit.errors import cause, printable
 from tacit.serving import metrics
-from tacit.serving.http_server import HttpThread, Limits, Refused, Request, Response, only
+from tacit.serving.http_messages import Limits, Refused, Request, Response, only
+from tacit.serving.http_server import HttpThread
 from tacit.serving.observed import Observed
 
 #: The pages are small, and a few clients ask for them.
