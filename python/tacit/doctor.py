@@ -5,6 +5,7 @@ import tomllib
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
+from typing import Any
 
 from tacit import _core
 
@@ -49,19 +50,20 @@ def examine(config: str, party: int | None, dealer: bool, wait: float) -> list[C
 
 def is_federation(config: str) -> bool:
     """Whether a configuration file seems to be that of a federation."""
-    return _has(config, "server")
+    return "server" in _document(config)
 
 
 def is_service(config: str) -> bool:
     """Whether a configuration file seems to be that of a service."""
-    return _has(config, "model")
+    # A federation's file may have a model too, which is a text there.
+    return isinstance(_document(config).get("model"), list)
 
 
-def _has(config: str, table: str) -> bool:
+def _document(config: str) -> dict[str, Any]:
     try:
-        return table in tomllib.loads(Path(config).read_text())
+        return tomllib.loads(Path(config).read_text())
     except (OSError, ValueError):
-        return False
+        return {}
 
 
 def examine_federation(
