@@ -4,10 +4,12 @@ import io
 import json
 import logging
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from tacit import logs
+from tacit.serving import spans
 from tacit.serving.spans import span
 
 
@@ -57,6 +59,15 @@ def test_the_form_is_chosen(
     assert capsys.readouterr().err == said
 
 
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    """Lets OpenTelemetry be looked for anew, in the test and after it."""
+    spans._api.cache_clear()
+    yield
+    spans._api.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh")
 def test_spans_have_public_words_alone() -> None:
     sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="`make setup` installs it")
     from opentelemetry import trace
@@ -80,6 +91,7 @@ def test_spans_have_public_words_alone() -> None:
     assert "secret" not in bad.to_json()
 
 
+@pytest.mark.usefixtures("fresh")
 def test_without_opentelemetry_spans_are_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(ValueError), span("tacit.test"):

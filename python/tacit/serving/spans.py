@@ -5,6 +5,8 @@ which may quote one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 
 @contextmanager
@@ -15,9 +17,8 @@ def span(name: str, **attributes: str | int | float) -> Iterator[None]:
         name: what the block does, such as ``tacit.gateway.infer``.
         attributes: public words and counts.
     """
-    try:
-        from opentelemetry import trace
-    except ImportError:
+    trace = _api()
+    if trace is None:
         yield
         return
     tracer = trace.get_tracer("tacit")
@@ -29,3 +30,14 @@ def span(name: str, **attributes: str | int | float) -> Iterator[None]:
         except BaseException as error:
             current.set_status(trace.StatusCode.ERROR, type(error).__name__)
             raise
+
+
+@cache
+def _api() -> Any:
+    """Returns OpenTelemetry's module for spans, or None. A module that is not there is looked for
+    once, since the search takes longer than a span."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return None
+    return trace
