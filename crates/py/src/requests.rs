@@ -130,21 +130,27 @@ impl Requests {
         py.detach(propose).map(rows).map_err(raise)
     }
 
-    /// Proposes requests again only after a moment: they do not wait at all parties.
-    fn defer(&self, keys: Vec<(usize, Number)>) {
-        self.inner.defer(&keys);
-    }
-
     /// Returns the hash of the model that a waiting request names.
     fn model(&self, client: usize, number: Number) -> Option<Hash> {
         self.inner.model((client, number))
     }
 
-    /// Returns which of these requests wait here, after waiting at most `most` seconds for all.
-    fn holds(&self, py: Python<'_>, wanted: Vec<Row>, most: f64) -> PyResult<Vec<bool>> {
+    /// Takes those of these requests that wait here, after waiting at most `most` seconds for all.
+    /// Returns which these are.
+    fn promise(&self, py: Python<'_>, wanted: Vec<Row>, most: f64) -> PyResult<Vec<bool>> {
         let wanted = proposed(wanted);
-        py.detach(|| self.inner.holds(&wanted, span(most)?))
+        py.detach(|| self.inner.promise(&wanted, span(most)?))
             .map_err(raise)
+    }
+
+    /// Lets requests wait again that were taken here and not by all parties.
+    fn release(&self, keys: Vec<(usize, Number)>) {
+        self.inner.release(&keys);
+    }
+
+    /// Returns which of these requests wait here.
+    fn hold(&self, asked: Vec<Row>) -> Vec<bool> {
+        self.inner.hold(&proposed(asked))
     }
 
     /// Returns requests that have waited here for longer than `age` seconds, at most `most`.

@@ -32,11 +32,11 @@ pub fn split(service: &Service, words: &[u64]) -> Result<Vec<Piece>> {
     mpc::request::split(words, service.parties())
 }
 
-/// Takes requests that wait here as one batch, and writes the sharings of their vectors of n words,
+/// Takes the vectors of requests as one batch, which were taken at all parties, and writes the sharings of their vectors of n words,
 /// one after another. Returns how long each has been here. All parties take the same requests.
 ///
 /// # Errors
-/// `Misuse` for a request that does not wait here, or is of another length; otherwise as
+/// `Misuse` for a request that was not taken here, or is of another length; otherwise as
 /// [`mpc::Serving::take`].
 pub fn take(
     session: &Session,
@@ -56,7 +56,7 @@ pub fn take(
             session.parts()
         )));
     }
-    let taken = requests.take(keys)?;
+    let taken = requests.taken(keys)?;
     let (whole, ages): (Vec<Arc<Whole>>, Vec<Duration>) = taken.into_iter().unzip();
     let fits =
         |each: &Arc<Whole>| (each.statement.model, each.statement.words) == (model, n as u64);

@@ -284,7 +284,7 @@ class Server:
             if party == self.party or not notice.ended:
                 continue
             for row, waits in zip(
-                notice.ended, self._requests.holds(list(notice.ended), 0.0), strict=True
+                notice.ended, self._requests.hold(list(notice.ended)), strict=True
             ):
                 if waits:
                     self._requests.refuse(
@@ -303,13 +303,13 @@ class Server:
     def _agree(self, session: Session, notice: Notice, started: float) -> None:
         """Settles which requests of a proposal wait at all parties, and computes these."""
         rows = list(notice.batch)
-        held = self._requests.holds(rows, LAG)
+        held = self._requests.promise(rows, LAG)
         heard = session.told_by_all(bytes(map(int, held)))
         flags = [flags_of(party, content, len(rows)) for party, content in enumerate(heard)]
         missing = [row[:2] for row, *at in zip(rows, *flags, strict=True) if not all(at)]
         rows = [row for row, *at in zip(rows, *flags, strict=True) if all(at)]
         if missing:
-            self._requests.defer(missing)
+            self._requests.release(missing)
         # A party that told the others different things is found before anything is opened.
         session.core.note(b"".join(heard) + digest_of(rows))
         self.observed.time("stage_seconds", time.perf_counter() - started, "agree")

@@ -385,13 +385,6 @@ impl Queue {
         self.turn = (self.turn + 1) % self.clients.len();
     }
 
-    /// Proposes a request again only after a moment: it does not wait at all parties.
-    pub fn defer(&mut self, key: Key, now: Instant) {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.not_before = now + DEFERRED;
-        }
-    }
-
     /// Returns the model that a waiting request names.
     #[must_use]
     pub fn model(&self, key: Key) -> Option<Hash> {
@@ -437,39 +430,65 @@ impl Queue {
         old.take(most).collect()
     }
 
-    /// Takes a waiting request for a batch.
-    ///
-    /// Returns it, and how long it has been here; `None` if it does not wait.
-    pub fn take(&mut self, key: Key, now: Instant) -> Option<(Arc<Whole>, Duration)> {
-        let entry = self.entries.get_mut(&key)?;
-        let State::Waiting(whole) = &entry.state else {
-            return None;
+    /// Takes a waiting request for a batch, as it was proposed: neither its client nor the deadline
+    /// withdraws it any more. Returns whether it waited.
+    pub fn promise(&mut self, proposed: &Proposed) -> bool {
+        let (client, number) = proposed.key;
+        let Some(entry) = self.entries.get_mut(&proposed.key) else {
+            return false;
         };
-        let whole = Arc::clone(whole);
-        entry.state = State::Taken(Arc::clone(&whole));
-        let age = now.duration_since(entry.since);
-        let of = &mut self.clients[key.0];
-        of.waiting.retain(|waiting| *waiting != key.1);
-        Some((whole, age))
+        let State::Waiting(whole) = &entry.state else {
+            return false;
+        };
+        if entry.digest != proposed.digest {
+            return false;
+        }
+        entry.state = State::Taken(Arc::clone(whole));
+        let waiting = &mut self.clients[client].waiting;
+        waiting.retain(|waiting| *waiting != number);
+        true
+    }
+
+    /// Lets a request wait again that was taken, and proposes it only after a moment: not all
+    /// parties have it.
+    pub fn release(&mut self, key: Key, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&key) else {
+            return;
+        };
+        let State::Taken(whole) = &entry.state else {
+            return;
+        };
+        entry.state = State::Waiting(Arc::clone(whole));
+        entry.not_before = now + DEFERRED;
+        let is_dropped = entry.listeners == 0;
+        self.clients[key.0].waiting.push_front(key.1);
+        if is_dropped {
+            self.entries.remove(&key);
+            self.closed(key);
+        }
+    }
+
+    /// Returns a request that was taken, and how long it has been here; `None` for any other.
+    #[must_use]
+    pub fn taken(&self, key: Key, now: Instant) -> Option<(Arc<Whole>, Duration)> {
+        let entry = self.entries.get(&key)?;
+        match &entry.state {
+            State::Taken(whole) => Some((Arc::clone(whole), now.duration_since(entry.since))),
+            _ => None,
+        }
     }
 
     /// Lets requests wait again that were taken and not answered: their session has ended.
     pub fn give_back(&mut self) {
-        let mut taken = Vec::new();
-        for (key, entry) in &mut self.entries {
-            if let State::Taken(whole) = &entry.state {
-                entry.state = State::Waiting(Arc::clone(whole));
-                taken.push((entry.since, *key, entry.listeners));
-            }
-        }
+        let taken = self.entries.iter().filter_map(|(key, entry)| {
+            matches!(entry.state, State::Taken(_)).then_some((entry.since, *key))
+        });
+        let mut taken: Vec<_> = taken.collect();
         // The oldest is put back last, and so waits first.
-        taken.sort_by_key(|(since, ..)| std::cmp::Reverse(*since));
-        for (_, key, listeners) in taken {
-            self.clients[key.0].waiting.push_front(key.1);
-            if listeners == 0 {
-                self.entries.remove(&key);
-                self.closed(key);
-            }
+        taken.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
+        for (since, key) in taken {
+            // It may be proposed at once.
+            self.release(key, since);
         }
     }
 

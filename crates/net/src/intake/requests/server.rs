@@ -180,35 +180,42 @@ impl Requests {
         Ok(proposed)
     }
 
-    /// Proposes requests again only after a moment: they do not wait at all parties.
-    pub fn defer(&self, keys: &[Key]) {
-        let mut state = self.shared.state();
-        for key in keys {
-            state.queue.defer(*key, Instant::now());
-        }
-    }
-
     /// Returns the hash of the model that a waiting request names.
     #[must_use]
     pub fn model(&self, key: Key) -> Option<Hash> {
         self.shared.state().queue.model(key)
     }
 
-    /// Returns which of these requests wait here, after waiting at most `most` for all of them.
+    /// Takes those of these requests that wait here, after waiting at most `most` for all of them.
+    /// Returns which these are.
     ///
     /// # Errors
     /// `Interrupted` by the user.
-    pub fn holds(&self, proposed: &[Proposed], most: Duration) -> Result<Vec<bool>> {
+    pub fn promise(&self, proposed: &[Proposed], most: Duration) -> Result<Vec<bool>> {
         self.process.check("this service")?;
         self.wait(Instant::now() + most, |state| {
             let all = proposed.iter().all(|each| state.queue.holds(each));
             all.then_some(())
         })?;
+        let mut state = self.shared.state();
+        let promised = proposed.iter().map(|each| state.queue.promise(each));
+        Ok(promised.collect())
+    }
+
+    /// Lets requests wait again that were taken here and not by all parties.
+    pub fn release(&self, keys: &[Key]) {
+        let mut state = self.shared.state();
+        for key in keys {
+            state.queue.release(*key, Instant::now());
+        }
+    }
+
+    /// Returns which of these requests wait here.
+    #[must_use]
+    pub fn hold(&self, proposed: &[Proposed]) -> Vec<bool> {
         let state = self.shared.state();
-        Ok(proposed
-            .iter()
-            .map(|each| state.queue.holds(each))
-            .collect())
+        let hold = proposed.iter().map(|each| state.queue.holds(each));
+        hold.collect()
     }
 
     /// Returns requests that have waited here for longer than `age`, at most `most`.
@@ -225,20 +232,19 @@ impl Requests {
         proposed.iter().map(ended).collect()
     }
 
-    /// Takes waiting requests for a batch. Returns them, and how long each has been here.
+    /// Returns requests that were taken for a batch, and how long each has been here.
     ///
     /// # Errors
-    /// `Misuse` if one does not wait here any more.
-    pub fn take(&self, keys: &[Key]) -> Result<Vec<(Arc<Whole>, Duration)>> {
+    /// `Misuse` if one was not.
+    pub fn taken(&self, keys: &[Key]) -> Result<Vec<(Arc<Whole>, Duration)>> {
         self.process.check("this service")?;
-        let mut state = self.shared.state();
+        let state = self.shared.state();
         let now = Instant::now();
-        let taken = keys.iter().map(|key| state.queue.take(*key, now));
-        let taken: Option<Vec<_>> = taken.collect();
-        if taken.is_none() {
-            state.queue.give_back();
-        }
-        taken.ok_or_else(|| Error::misuse("a request of this batch does not wait here any more"))
+        let taken: Option<Vec<_>> = keys
+            .iter()
+            .map(|key| state.queue.taken(*key, now))
+            .collect();
+        taken.ok_or_else(|| Error::misuse("a request of this batch was not taken here"))
     }
 
     /// Lets requests wait again that were taken and not answered.

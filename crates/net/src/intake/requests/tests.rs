@@ -75,8 +75,10 @@ fn a_number_is_used_once_and_its_answer_is_kept() {
     };
     let conflict = queue.admit(0, &other, 0, now);
     assert_eq!(cause(&conflict), Some(Cause::Conflict));
-    assert!(queue.take(key, now).is_some());
-    assert!(queue.take(key, now).is_none(), "it is taken once");
+    let proposed = queue.propose(9, now);
+    assert!(queue.promise(&proposed[0]));
+    assert!(!queue.promise(&proposed[0]), "it is taken once");
+    assert!(queue.taken(key, now).is_some());
     assert!(queue.propose(9, now).is_empty());
     assert!(queue.end(key, answered(1), now));
     assert!(!queue.end(key, answered(2), now), "it is answered once");
@@ -169,7 +171,10 @@ fn batches_take_clients_in_turn_and_one_model() {
     queue.pass_turn();
     assert_eq!(keys(&queue, 2, now), [third, first]);
     // A request that does not wait at all parties lets others pass.
-    queue.defer(first, now);
+    let mut proposed = queue.propose(9, now).into_iter();
+    let first_of_all = proposed.find(|each| each.key == first).unwrap();
+    assert!(queue.promise(&first_of_all));
+    queue.release(first, now);
     assert_eq!(keys(&queue, 9, now), [third, second]);
     assert_eq!(keys(&queue, 1, now + Duration::from_secs(1)), [third]);
     queue.end(third, answered(0), now);
@@ -195,13 +200,16 @@ fn what_nobody_waits_for_is_dropped_and_what_waits_too_long_is_refused() {
     queue.left(gone);
     assert_eq!(queue.open(), 0);
     let key = wait(&mut queue, 0, 2, now);
-    assert!(queue.take(key, now).is_some());
+    assert!(queue.promise(&queue.propose(1, now)[0]));
     queue.left(key);
-    assert_eq!(queue.open(), 1, "it is being computed");
+    queue.expire(now + Duration::from_secs(11));
+    assert_eq!(queue.open(), 1, "all parties have been promised it");
+    assert!(queue.taken(key, now).is_some());
     queue.give_back();
     assert_eq!(queue.open(), 0, "nobody waits for it any more");
     let key = wait(&mut queue, 0, 3, now);
-    assert!(queue.take(key, now).is_some());
+    assert!(queue.promise(&queue.propose(1, now)[0]));
+    assert!(queue.propose(9, now).is_empty());
     queue.give_back();
     assert_eq!(queue.propose(9, now).len(), 1);
     queue.expire(now + Duration::from_secs(11));
@@ -318,7 +326,8 @@ impl World {
                 let second = Duration::from_secs(5);
                 let proposed = party.propose(1, Duration::ZERO, second).unwrap();
                 let (client, number) = proposed[0].key;
-                let taken = party.take(&[(client, number)]).unwrap();
+                assert_eq!(party.promise(&proposed, Duration::ZERO).unwrap(), [true]);
+                let taken = party.taken(&[(client, number)]).unwrap();
                 assert_eq!(taken[0].0.statement.words, WORDS);
                 let words = vec![at as u64; 2];
                 party.answer(client, number, Answer { tag, words }).unwrap();
