@@ -31,6 +31,9 @@ from tacit.serving.config import Service, text_of
 
 PARTIES = 3
 
+#: Seconds in which all parties must be ready: three processes that import PyTorch's parts.
+STARTING = 180.0
+
 
 def written(folder: Path) -> None:
     """Writes what all organisations agreed on, in ``folder``."""
@@ -101,7 +104,7 @@ def agreed(tmp_path: Path) -> Iterator[Path]:
         running = [started(folder, tmp_path / str(party), party) for party in range(PARTIES)]
         for each in running:
             stack.callback(each.kill)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + STARTING
         while True:
             code = 0
             try:
