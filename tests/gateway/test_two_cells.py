@@ -18,7 +18,7 @@ from tacit.serving import example
 
 
 def until(cells: Cells, present: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while sum(cell.models is not None for cell in cells._cells) != present:
         assert time.monotonic() < deadline
         time.sleep(0.05)
