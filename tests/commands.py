@@ -49,6 +49,10 @@ class Command:
         while not self._errors.read_text():
             assert self._process.wait(0.01) is None, self._output.read_text()
 
+    def errors(self) -> str:
+        """Returns what it has written as errors so far."""
+        return self._errors.read_text()
+
     @property
     def id(self) -> int:
         """The process's id, for signals."""

@@ -49,6 +49,7 @@ def check(metadata: Message) -> None:
         "demo",
         "federated",
         "onnx",
+        "service",
         "sklearn",
         "tensorflow",
     }

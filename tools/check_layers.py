@@ -174,6 +174,7 @@ MODULES = [
     ["__init__"],
     ["federated", "serving"],
     ["client"],
+    ["gateway"],
     ["demo", "doctor"],
     ["bench"],
     ["commands"],

@@ -5,6 +5,7 @@ import tomllib
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
+from typing import Any
 
 from tacit import _core
 
@@ -49,10 +50,20 @@ def examine(config: str, party: int | None, dealer: bool, wait: float) -> list[C
 
 def is_federation(config: str) -> bool:
     """Whether a configuration file seems to be that of a federation."""
+    return "server" in _document(config)
+
+
+def is_service(config: str) -> bool:
+    """Whether a configuration file seems to be that of a service."""
+    # A federation's file may have a model too, which is a text there.
+    return isinstance(_document(config).get("model"), list)
+
+
+def _document(config: str) -> dict[str, Any]:
     try:
-        return "server" in tomllib.loads(Path(config).read_text())
+        return tomllib.loads(Path(config).read_text())
     except (OSError, ValueError):
-        return False
+        return {}
 
 
 def examine_federation(
@@ -66,6 +77,23 @@ def examine_federation(
     from tacit.federated.service.examining import examine
 
     found = examine(config, server, client, wait)
+    return [
+        *_versions(),
+        *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found),
+    ]
+
+
+def examine_service(config: str, party: int | None, wait: float) -> list[Check]:
+    """Runs all checks of a service, for one of its parties or for none of them.
+
+    It asks the status pages of that party, or of all, within ``wait`` seconds each.
+
+    Raises:
+        MisuseError: there is no such party.
+    """
+    from tacit.serving.examining import examine
+
+    found = examine(config, party, wait)
     return [
         *_versions(),
         *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found),

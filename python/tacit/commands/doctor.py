@@ -17,7 +17,7 @@ def add(commands: Any) -> None:
         "names a member, it also examines whether that member can listen, which of the others "
         "can be reached, and whether clocks and settings agree.",
     )
-    add_config(parser, besides="; or a federation's file, federation.toml")
+    add_config(parser, besides="; or federation.toml, or service.toml")
     member = parser.add_mutually_exclusive_group()
     member.add_argument("--party", type=party, metavar="I", help="which of them this is, from 0")
     member.add_argument("--dealer", action="store_true", help="this is the dealer")
@@ -39,9 +39,18 @@ def add(commands: Any) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    from tacit.doctor import examine, examine_federation, is_federation
+    from tacit.doctor import (
+        examine,
+        examine_federation,
+        examine_service,
+        is_federation,
+        is_service,
+    )
 
     is_federated = is_federation(parsed.config)
+    is_served = is_service(parsed.config)
+    if is_served and parsed.dealer:
+        raise MisuseError(f"{parsed.config} is of a service: give --party I, or neither")
     if is_federated and (parsed.party is not None or parsed.dealer):
         raise MisuseError(
             f"{parsed.config} is of a federation: give --server I or --client I, or neither"
@@ -52,6 +61,8 @@ def run(parsed: argparse.Namespace) -> None:
         )
     if is_federated:
         checks = examine_federation(parsed.config, parsed.server, parsed.client, parsed.wait)
+    elif is_served:
+        checks = examine_service(parsed.config, parsed.party, parsed.wait)
     else:
         checks = examine(parsed.config, parsed.party, parsed.dealer, parsed.wait)
     print("\n".join(map(str, checks)))
@@ -61,6 +72,8 @@ def run(parsed: argparse.Namespace) -> None:
             "With --server I or --client I, tacit doctor also examines whether that member "
             "reaches the others."
         )
+    elif is_served and parsed.party is None:
+        print("With --party I, tacit doctor examines the key and the status page of party I alone.")
     elif not is_federated and parsed.party is None and not parsed.dealer:
         print(
             "With --party I, tacit doctor also examines whether party I can listen, and which of "

@@ -1,6 +1,7 @@
 """``tacit serve``: one party of a service, or all of them for a trial."""
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -83,7 +84,16 @@ def run(parsed: argparse.Namespace) -> None:
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, lambda *_: server.reload())
     print(f"tacit: party {parsed.party}: clients reach it at {server.address}", file=sys.stderr)
-    server.run()
+    status = server.service.party(parsed.party).status
+    with contextlib.ExitStack() as stack:
+        if status is not None:
+            from tacit.serving.addresses import parse
+            from tacit.serving.status import StatusPages
+
+            pages = stack.enter_context(StatusPages(server.observed, *parse(status)))
+            host, port = pages.address
+            print(f"tacit: party {parsed.party}: its status is at {host}:{port}", file=sys.stderr)
+        server.run()
     print(f"tacit: party {parsed.party} has answered what waited, and leaves", file=sys.stderr)
 
 

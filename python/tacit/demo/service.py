@@ -1,5 +1,5 @@
-"""A service of three parties and its clients on this machine. One party may be killed half-way and
-started again."""
+"""A service of three parties, its clients and a gateway on this machine. One party may be killed
+half-way and started again."""
 
 import os
 import socket
@@ -7,8 +7,8 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Self
@@ -16,10 +16,16 @@ from typing import Any, Self
 import torch
 
 from tacit.client import Client
+from tacit.demo.over_http import OverHttp
 from tacit.errors import MisuseError, RequestRefusedError, TacitError, setup_error
+from tacit.gateway.backend import ServiceBackend
+from tacit.gateway.cells import Cells
+from tacit.gateway.routes import Routes
 from tacit.parties import spawn
 from tacit.serving import example
+from tacit.serving.addresses import LOOPBACK_NAMES
 from tacit.serving.config import text_of
+from tacit.serving.http_server import HttpThread
 
 #: Parties of the service.
 PARTIES = 3
@@ -141,13 +147,13 @@ class _Asking:
                 self.is_half.set()
             return self._begun
 
-    def ask(self, client: Client) -> None:
+    def ask(self, infer: Callable[[str, torch.Tensor], torch.Tensor]) -> None:
         """Asks for one result after another, and checks each."""
         while (number := self.next()) is not None:
             x = torch.rand(example.SHAPE, generator=torch.Generator().manual_seed(number))
             started = time.perf_counter()
             try:
-                found = client.infer(MODEL, x)
+                found = infer(MODEL, x)
             except TacitError as error:
                 with self._lock:
                     self.refused += 1
@@ -187,8 +193,10 @@ def demonstrate(requests: int, clients: int, kill: int | None) -> dict[str, Any]
         parties = stack.enter_context(Parties(config))
         asked = [stack.enter_context(Client(config, name=name, timeout=TIMEOUT)) for name in names]
         _wait_for(asked[0])
+        # The last client is an application that knows HTTP alone.
+        asks = [*(client.infer for client in asked[:-1]), _through_gateway(stack, asked[-1]).infer]
         started = time.perf_counter()
-        threads = [Thread(target=asking.ask, args=(client,), daemon=True) for client in asked]
+        threads = [Thread(target=asking.ask, args=(infer,), daemon=True) for infer in asks]
         for thread in threads:
             thread.start()
         if kill is not None:
@@ -210,6 +218,19 @@ def demonstrate(requests: int, clients: int, kill: int | None) -> dict[str, Any]
         "requests_per_second": len(asking.seconds) / took,
         "sessions_opened": max(opened),
     }
+
+
+def _through_gateway(stack: ExitStack, client: Client) -> OverHttp:
+    """Starts a gateway of a client, which ends with the stack, and returns a client of it.
+
+    Raises:
+        SetupError: the package that serves HTTP is not installed.
+    """
+    cells = Cells([ServiceBackend(client)])
+    stack.callback(cells.close)
+    routes = stack.enter_context(Routes(cells, LOOPBACK_NAMES))
+    served = stack.enter_context(HttpThread(routes, "127.0.0.1", 0))
+    return stack.enter_context(closing(OverHttp(*served.address)))
 
 
 def _wait_for(client: Client) -> None:

@@ -35,6 +35,7 @@ from tacit.serving.config import Service
 from tacit.serving.description import description_of
 from tacit.serving.models import Bound, Loaded, load
 from tacit.serving.observed import Observed
+from tacit.serving.spans import span
 from tacit.sessions import Session, running
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
@@ -317,7 +318,8 @@ class Server:
             raise MisuseError("party 0 proposed requests for a model that is not bound")
         if rows:
             assert bound is not None
-            self._compute(session, bound, rows)
+            with span("tacit.service.batch", model=bound.model.label, requests=len(rows)):
+                self._compute(session, bound, rows)
 
     def _compute(self, session: Session, bound: Bound, rows: Sequence[Row]) -> None:
         """Computes a batch, and gives the clients their results."""
