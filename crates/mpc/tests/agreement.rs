@@ -48,7 +48,7 @@ fn ends_within<T: Send>(
             .into_iter()
             .map(|mesh| {
                 scope.spawn(move || {
-                    let mut protocol = open(settings, &mesh, true)?;
+                    let mut protocol = open(settings, &mesh, &testkit::device(), true)?;
                     let result = program(&mut *protocol)?;
                     protocol.channel().close()?;
                     mesh.close()?;

@@ -137,7 +137,7 @@ fn what_is_sealed_is_uniform_but_for_its_sum() {
                 let told = run_opened(
                     parties,
                     Some(&testkit::deal),
-                    |mesh| mpc::open_exactly(mesh, |_, _| ()),
+                    |mesh| mpc::open_exactly(mesh, testkit::device(), |_, _| ()),
                     |p| {
                         let pairs = p.streams().iter_mut().flatten();
                         pairs.for_each(|pair| pair.mute(move |_| mute));

@@ -6,7 +6,7 @@ use mpc::replicated::Replicated;
 use mpc::replicated::submissions::{Drawn, split};
 use mpc::submission::{Component, Summed, confirm, in_common};
 use mpc::width::Width;
-use mpc::{Federated, Protocol, Recipient, Result};
+use mpc::{Federated, Protocol, Recipient, Result, Serving};
 use net::Mesh;
 use net::intake::statement::{Piece, SALT};
 use net::intake::{HELD, REST};

@@ -17,6 +17,14 @@ use std::time::Duration;
 type Hash = [u8; 32];
 type Number = [u8; 16];
 
+/// Each party's part of a result, or the refusal of a party, or two parties whose parts are not of
+/// one computation.
+type Told<'py> = (
+    Vec<Bound<'py, PyBytes>>,
+    Option<Refused>,
+    Option<[usize; 2]>,
+);
+
 /// A request that waits: client, number, hash of its statement.
 type Row = (usize, Number, Hash);
 
@@ -166,7 +174,6 @@ impl Requests {
 
     /// Takes these requests for a model as one batch, and writes the sharings of their vectors of `n` words.
     /// Returns the seconds that each has been here.
-    #[expect(clippy::too_many_arguments, reason = "a batch, by name")]
     fn take(
         &self,
         py: Python<'_>,
@@ -297,16 +304,7 @@ impl ServiceClient {
 
     /// Asks all parties for the result of a request. Returns each party's part as little-endian
     /// words, or the refusal of a party, or two parties whose parts are not of one computation.
-    fn ask<'py>(
-        &self,
-        py: Python<'py>,
-        request: &Request,
-        timeout: f64,
-    ) -> PyResult<(
-        Vec<Bound<'py, PyBytes>>,
-        Option<Refused>,
-        Option<[usize; 2]>,
-    )> {
+    fn ask<'py>(&self, py: Python<'py>, request: &Request, timeout: f64) -> PyResult<Told<'py>> {
         let ask = || self.inner.ask(&request.0, seconds(timeout)?);
         Ok(match py.detach(ask).map_err(raise_at_caller)? {
             Asked::Answered(parts) => {

@@ -9,7 +9,7 @@ use mpc::replicated::Replicated;
 use mpc::replicated::submissions::{Drawn, split};
 use mpc::submission::{Federated, Summed, confirm, in_common};
 use mpc::width::Width;
-use mpc::{Error, PROTOCOLS, Protocol, Result};
+use mpc::{Error, PROTOCOLS, Protocol, Result, Serving};
 use net::intake::REST;
 use net::intake::statement::{Piece, SALT};
 use std::collections::BTreeMap;
@@ -284,7 +284,7 @@ fn unseal(parts: &[Vec<u64>]) -> Result<Option<Vec<u64>>> {
         .iter()
         .find(|known| known.name == "replicated-malicious");
     let unseal = known
-        .and_then(|known| known.serves)
+        .and_then(|known| known.unseal)
         .expect("it serves federations");
     let mut out = vec![0; parts.iter().map(Vec::len).max().unwrap_or(0)];
     let parts: Vec<&[u64]> = parts.iter().map(Vec::as_slice).collect();

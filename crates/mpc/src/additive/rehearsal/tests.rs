@@ -193,12 +193,14 @@ fn parts_take_their_correlations_in_the_order_in_which_they_are_announced() {
         let asked: Vec<Vec<Job>> = thread::scope(|scope| {
             let run = |mesh: Mesh| {
                 let source = SOURCES.iter().find(|source| source.name == "ot");
+                let device: Arc<dyn Device> = Arc::new(Cpu::default());
                 let environment = Environment {
                     mesh: &mesh,
                     source,
                     file: None,
                     record: true,
                     rehearsed: true,
+                    device: &device,
                 };
                 let mut protocol = environment.additive().unwrap();
                 protocol.part = SMALL;

@@ -24,6 +24,9 @@ const MOST_IDLE: usize = 64;
 /// Words of an answer that are read at a time.
 const CHUNK: usize = 1 << 16;
 
+/// What all parties said, or the refusal of one of them.
+pub type Answered<T> = std::result::Result<T, (usize, Refusal)>;
+
 /// A request, as it is sent however often connections break.
 pub struct Request {
     pub(super) statement: Statement,
@@ -141,10 +144,7 @@ impl Caller {
     ///
     /// # Errors
     /// `Peer` if a party cannot be reached in time, or answers something else.
-    pub fn describe(
-        &self,
-        timeout: Duration,
-    ) -> Result<std::result::Result<Vec<Vec<u8>>, (usize, Refusal)>> {
+    pub fn describe(&self, timeout: Duration) -> Result<Answered<Vec<Vec<u8>>>> {
         let until = Instant::now() + timeout;
         let refused = Mutex::default();
         let told = self.with_links(|links| {
@@ -292,10 +292,7 @@ fn unexpected(party: &Server, step: &str, told: Told, refused: &Refused) -> Fail
 }
 
 /// Returns what the parties said, or the refusal of one of them.
-fn settled<T>(
-    told: Result<T>,
-    refused: Refused,
-) -> Result<std::result::Result<T, (usize, Refusal)>> {
+fn settled<T>(told: Result<T>, refused: Refused) -> Result<Answered<T>> {
     let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
     match (told, refused) {
         (Err(Error::Interrupted), _) => Err(Error::Interrupted),

@@ -234,7 +234,7 @@ fn check(
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |now| now.as_secs());
-    Ok(now.wrapping_sub(statement.made).cast_signed())
+    Ok(now.wrapping_sub(statement.made) as i64)
 }
 
 /// Returns the words that the client sends for each piece, with its salt.

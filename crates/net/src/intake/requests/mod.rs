@@ -28,7 +28,7 @@ pub mod statement;
 mod tests;
 pub mod wire;
 
-pub use caller::{Asked, Caller, Request};
+pub use caller::{Answered, Asked, Caller, Request};
 pub use server::{Open, Requests};
 
 use super::statement::Hash;
