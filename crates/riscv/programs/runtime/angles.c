@@ -115,6 +115,7 @@ static double secret_sine(double x, long ahead) {
 
 double sin(double x) {
     if (tacit_is_secret(x)) return secret_sine(x, 0);
+    TACIT_KNOWN(x);
     if (x - x != 0) return NAN;
     if (fabs(x) < 0x1p-26) return x;
     struct tacit_pair rest;
@@ -125,6 +126,7 @@ double sin(double x) {
 
 double cos(double x) {
     if (tacit_is_secret(x)) return secret_sine(x, 1);
+    TACIT_KNOWN(x);
     if (x - x != 0) return NAN;
     struct tacit_pair rest;
     long quarters = reduced(x, &rest) + 1;
@@ -134,6 +136,7 @@ double cos(double x) {
 
 double tan(double x) {
     if (tacit_is_secret(x)) return secret_sine(x, 0) / secret_sine(x, 1);
+    TACIT_KNOWN(x);
     if (x - x != 0) return NAN;
     if (fabs(x) < 0x1p-26) return x;
     struct tacit_pair rest;
@@ -193,8 +196,8 @@ static double secret_angle(double y, double x) {
     return y < 0 ? -of : of;
 }
 
-double atan2(double y, double x) {
-    if (tacit_is_secret(x) || tacit_is_secret(y)) return secret_angle(y, x);
+/* As the C standard has it, also of zeros and infinities. */
+static TACIT_APART double known_angle(double y, double x) {
     if (x != x || y != y) return x + y;
     double height = fabs(y), size;
     if (height == 0)
@@ -223,18 +226,28 @@ double atan2(double y, double x) {
     return copysign(size, y);
 }
 
+double atan2(double y, double x) {
+    if (tacit_is_secret(x) || tacit_is_secret(y)) return secret_angle(y, x);
+    TACIT_KNOWN(x);
+    TACIT_KNOWN(y);
+    return known_angle(y, x);
+}
+
 double atan(double x) {
     if (tacit_is_secret(x)) return secret_angle(x, 1);
+    TACIT_KNOWN(x);
     return fabs(x) < 0x1p-26 ? x : atan2(x, 1);
 }
 
 double asin(double x) {
     if (tacit_is_secret(x)) return secret_angle(x, sqrt((1 - x) * (1 + x)));
+    TACIT_KNOWN(x);
     return fabs(x) < 0x1p-26 ? x : atan2(x, sqrt((1 - x) * (1 + x)));
 }
 
 double acos(double x) {
     if (tacit_is_secret(x)) return secret_angle(sqrt((1 - x) * (1 + x)), x);
+    TACIT_KNOWN(x);
     return atan2(sqrt((1 - x) * (1 + x)), x);
 }
 

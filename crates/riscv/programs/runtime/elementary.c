@@ -44,7 +44,7 @@ static const struct tacit_pair ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-5
 static const struct tacit_pair one_by_ln2 = {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56};
 static const struct tacit_pair one_by_ln10 = {0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57};
 
-static uint64_t bits_of(double value) {
+static TACIT_APART uint64_t bits_of(double value) {
     uint64_t bits;
     memcpy(&bits, &value, 8);
     return bits;
@@ -65,8 +65,8 @@ double ldexp(double value, int power) {
         value *= two_to(1023);
         if (power > 4096) power = 4096;
     }
-    /* Rounded once: what is below the least normal number is reached in one step, with 53 bits to spare before. */
-    for (; power < -969; power += 969) {
+    /* What is below the least normal number is reached by the last step alone, so it is rounded once. */
+    for (; power < -1022; power += 969) {
         if (value == 0 || value - value != 0) return value;
         value *= two_to(-969);
         if (power < -4096) power = -4096;
@@ -117,7 +117,7 @@ static struct tacit_pair logarithm(struct tacit_pair m, long power) {
 }
 
 /* The logarithm of a number above 0 that is not infinite. */
-static struct tacit_pair log_of(double value) {
+static TACIT_APART struct tacit_pair log_of(double value) {
     long power = 0;
     if (value < 0x1p-1022) {
         value *= 0x1p54;
@@ -127,7 +127,8 @@ static struct tacit_pair log_of(double value) {
     /* From the root of a half to that of two. */
     uint64_t above = bits - 0x3fe6a09e667f3bcd;
     power += (int64_t)above >> 52;
-    return logarithm((struct tacit_pair){of_bits(bits - ((int64_t)above >> 52 << 52)), 0}, power);
+    uint64_t whole = (uint64_t)((int64_t)above >> 52) << 52;
+    return logarithm((struct tacit_pair){of_bits(bits - whole), 0}, power);
 }
 
 /* What logarithms are of numbers that have none, or are infinite; whether this is one. */
@@ -157,7 +158,9 @@ static double secret_exp2(double x, int is_ranged) {
     static const double above[] = {1,      0x1p1,  0x1p2,  0x1p3,  0x1p4,  0x1p5,  0x1p6,  0x1p7,  0x1p8,  0x1p9,
                                    0x1p10, 0x1p11, 0x1p12, 0x1p13, 0x1p14, 0x1p15, 0x1p16, 0x1p17, 0x1p18, 0x1p19,
                                    0x1p20, 0x1p21, 0x1p22, 0x1p23, 0x1p24, 0x1p25, 0x1p26, 0x1p27, 0x1p28, 0x1p29};
-    x = fmin(fmax(x, -30), 29.4999);
+    /* Of a range that leaves no fraction, the bounds here would be no numbers. */
+    if (tacit_form(x).fraction < 0) x = tacit_any_range(x);
+    x = fmin(fmax(x, -30), 29);
     long whole = (long)floor(x + 0.5);
     double rest = tacit_polynomial(terms, COUNT(terms), tacit_real_range(x - whole, -0.51, 0.51));
     whole = (long)tacit_range(whole, -30, 29);
@@ -183,12 +186,14 @@ static double secret_log(double x, long fraction) {
 double exp(double x) {
     struct tacit_form form = tacit_form(x);
     if (form.is_secret) return secret_exp2(x * M_LOG2E, form.is_ranged);
+    TACIT_KNOWN(x);
     return tacit_exp((struct tacit_pair){x, 0});
 }
 
 double exp2(double x) {
     struct tacit_form form = tacit_form(x);
     if (form.is_secret) return secret_exp2(x, form.is_ranged);
+    TACIT_KNOWN(x);
     if (!(x < 1024 && x > -1076)) return x > 0 ? HUGE_VAL : x < 0 ? 0 : x;
     double whole = rint(x);
     return ldexp(tacit_exp(tacit_times(ln2, (struct tacit_pair){x - whole, 0})), (int)whole);
@@ -197,6 +202,7 @@ double exp2(double x) {
 double expm1(double x) {
     struct tacit_form form = tacit_form(x);
     if (form.is_secret) return secret_exp2(x * M_LOG2E, form.is_ranged) - 1;
+    TACIT_KNOWN(x);
     if (x > -0.35 && x < 0.35) return x == 0 ? x : x + near_zero(x);
     return tacit_exp((struct tacit_pair){x, 0}) - 1;
 }
@@ -204,6 +210,7 @@ double expm1(double x) {
 double log(double x) {
     struct tacit_form form = tacit_form(x);
     if (form.is_secret) return secret_log(x, form.fraction);
+    TACIT_KNOWN(x);
     double result;
     return is_unusual(x, &result) ? result : log_of(x).high;
 }
@@ -211,6 +218,7 @@ double log(double x) {
 double log2(double x) {
     struct tacit_form form = tacit_form(x);
     if (form.is_secret) return secret_log(x, form.fraction) * M_LOG2E;
+    TACIT_KNOWN(x);
     double result;
     return is_unusual(x, &result) ? result : tacit_times(log_of(x), one_by_ln2).high;
 }
@@ -218,12 +226,14 @@ double log2(double x) {
 double log10(double x) {
     struct tacit_form form = tacit_form(x);
     if (form.is_secret) return secret_log(x, form.fraction) * M_LOG10E;
+    TACIT_KNOWN(x);
     double result;
     return is_unusual(x, &result) ? result : tacit_times(log_of(x), one_by_ln10).high;
 }
 
 double log1p(double x) {
     if (tacit_is_secret(x)) return log(1 + x);
+    TACIT_KNOWN(x);
     double result;
     if (x == 0) return x;
     if (is_unusual(1 + x, &result)) return result;
@@ -258,17 +268,20 @@ static double secret_power(double base, double exponent) {
         return twice % 2 == 0 ? whole : twice > 0 ? whole * sqrt(base) : whole / sqrt(base);
     }
     int is_ranged = (of_base.is_ranged || !of_base.is_secret) && (of_exponent.is_ranged || !of_exponent.is_secret);
-    return secret_exp2(exponent * log2(base), is_ranged);
+    double power = secret_exp2(exponent * log2(base), is_ranged);
+    return base > 0 ? power : 0;
 }
 
 double pow(double base, double exponent) {
     if (tacit_is_secret(base) || tacit_is_secret(exponent)) return secret_power(base, exponent);
+    TACIT_KNOWN(base);
+    TACIT_KNOWN(exponent);
     if (exponent == 0 || base == 1) return 1;
     if (base != base || exponent != exponent) return base + exponent;
     int is_whole = fabs(exponent) >= 0x1p53 || exponent == rint(exponent);
     int is_odd = is_whole && fabs(exponent) < 0x1p53 && ((long)exponent & 1);
     double size = fabs(base);
-    int is_negative = signbit(base) && is_odd;
+    int is_negative = bits_of(base) >> 63 && is_odd;
     if (base < 0 && !is_whole && size < HUGE_VAL) return NAN;
     double result;
     if (size == 0 || size == HUGE_VAL)
@@ -291,8 +304,9 @@ double sinh(double x) {
         }
         if (fabs(x) > 709) return copysign(half_exp(x), x);
     }
-    double power = exp(x);
-    return (power - 1 / power) / 2;
+    double power = exp(fabs(x));
+    double size = (power - 1 / power) / 2;
+    return x < 0 ? -size : size;
 }
 
 double cosh(double x) {
@@ -324,6 +338,7 @@ double asinh(double x) {
 
 double acosh(double x) {
     if (tacit_is_secret(x)) return log(x + sqrt(x * x - 1));
+    TACIT_KNOWN(x);
     if (x < 1) return NAN;
     if (x > 0x1p28) return log(x) + M_LN2;
     return log1p((x - 1) + sqrt((x - 1) * (x + 1)));
@@ -331,6 +346,7 @@ double acosh(double x) {
 
 double atanh(double x) {
     if (tacit_is_secret(x)) return log((1 + x) / (1 - x)) / 2;
+    TACIT_KNOWN(x);
     double size = fabs(x);
     return copysign(log1p(2 * size / (1 - size)) / 2, x);
 }
@@ -342,6 +358,8 @@ double cbrt(double x) {
         double root = secret_exp2(log2(size) / 3, form.is_ranged);
         return x == 0 ? 0 : x < 0 ? -root : root;
     }
+    TACIT_KNOWN(x);
+    TACIT_KNOWN(size);
     if (!(size > 0 && size < HUGE_VAL)) return x;
     if (size < 0x1p-1022) return cbrt(x * 0x1p54) * 0x1p-18;
     struct tacit_pair of = log_of(size);
@@ -358,16 +376,18 @@ double hypot(double x, double y) {
         double part = smaller / larger;
         return larger * sqrt(1 + part * part);
     }
+    TACIT_KNOWN(larger);
     if (fabs(x) == HUGE_VAL || fabs(y) == HUGE_VAL) return HUGE_VAL;
     if (x != x || y != y) return x + y;
     if (smaller == 0) return larger;
-    long power = (long)(bits_of(larger) >> 52) - 1023;
-    larger = ldexp(larger, (int)-power), smaller = ldexp(smaller, (int)-power);
+    int power;
+    frexp(larger, &power);
+    larger = ldexp(larger, -power), smaller = ldexp(smaller, -power);
     struct tacit_pair one = tacit_product(larger, larger), other = tacit_product(smaller, smaller);
     struct tacit_pair sum = tacit_plus(one, other);
     double root = sqrt(sum.high);
     root += (fma(-root, root, sum.high) + sum.low) / (2 * root);
-    return ldexp(root, (int)power);
+    return ldexp(root, power);
 }
 
 double fmod(double x, double y) {
@@ -379,6 +399,8 @@ double fmod(double x, double y) {
         if (rest >= by) rest -= by;
         return x < 0 ? -rest : rest;
     }
+    TACIT_KNOWN(size);
+    TACIT_KNOWN(by);
     if (!(size < HUGE_VAL) || !(by > 0)) return NAN;
     if (by == HUGE_VAL) return x;
     while (size >= by) {

@@ -46,6 +46,11 @@ static inline struct tacit_form tacit_form(double value) {
 
 static inline int tacit_is_secret(double value) { return tacit_form(value).is_secret; }
 
+/* Behind the question whether a number is secret: no compiler takes its bits before that. Functions that take bits are
+ * not inlined, so that no secret is held as bits either. */
+#define TACIT_KNOWN(value) __asm__ volatile("" : "+f"(value))
+#define TACIT_APART __attribute__((noinline))
+
 /* A secret number as one of which nothing is known, of the usual form. */
 static inline double tacit_any_range(double value) {
     tacit_call(TACIT_ANY_RANGE, (long)&value, 0, 0);
@@ -56,9 +61,11 @@ static inline double tacit_any_range(double value) {
 static inline double tacit_polynomial(const double *of, int terms, double x) {
     double sums[16], power = x;
     for (int at = 0; at < terms; at++) sums[at] = of[at];
-    for (; terms > 1; terms = (terms + 1) / 2, power *= power)
+    for (; terms > 1; terms = (terms + 1) / 2) {
         for (int at = 0; at < (terms + 1) / 2; at++)
             sums[at] = 2 * at + 1 < terms ? sums[2 * at] + sums[2 * at + 1] * power : sums[2 * at];
+        if (terms > 2) power *= power;
+    }
     return sums[0];
 }
 
