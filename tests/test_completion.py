@@ -11,7 +11,7 @@ from tacit.commands import COMMANDS
 
 #: Typed words and their completions. The last word is empty after a space.
 CASES = {
-    "tacit de": {"demo", "dealer"},
+    "tacit de": {"demo", "dealer", "device"},
     "tacit federated ": {"demo", "experiment", "certificates", "serve"},
     "tacit federated experiment a": {"accuracy", "attacks"},
     "tacit demo --pro": {"--protocol"},
