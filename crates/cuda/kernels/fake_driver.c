@@ -162,7 +162,7 @@ CUresult VERSIONED(cuMemAlloc)(CUdeviceptr *address, size_t bytes)
 {
     MAY_FAIL;
     if (used + bytes > (size_t)number("memory", 1l << 30)) return 2;
-    char *block = malloc(bytes + 256);
+    char *block = aligned_alloc(256, (bytes + 256 + 255) / 256 * 256);
     *(size_t *)block = bytes;
     used += bytes;
     memset(block + 256, 0xa5, bytes);
@@ -372,6 +372,7 @@ struct description {
     uint64_t rows, columns;
     int64_t leading, stride;
     uint64_t workspace;
+    uint32_t alignments[4];
 };
 
 static void *description(void) { return calloc(1, sizeof(struct description)); }
@@ -448,7 +449,10 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made,
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made)
 {
     MAY_FAIL;
-    *made = (cublasLtMatmulPreference_t)description();
+    struct description *d = description();
+    // What cublasLt assumes unless it is told otherwise.
+    for (int i = 0; i < 4; i++) d->alignments[i] = 256;
+    *made = (cublasLtMatmulPreference_t)d;
     return 0;
 }
 
@@ -464,8 +468,13 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t m
                                                     const void *value, size_t bytes)
 {
     MAY_FAIL;
+    struct description *d = (struct description *)made;
+    if (attribute >= 5 && attribute <= 8 && bytes == 4) {
+        memcpy(&d->alignments[attribute - 5], value, 4);
+        return 0;
+    }
     if (attribute != 1 || bytes != 8) return 7;
-    memcpy(&((struct description *)made)->workspace, value, 8);
+    memcpy(&d->workspace, value, 8);
     return 0;
 }
 
@@ -498,6 +507,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     if (!is_supported(product, (void *)a, (void *)b, (void *)d)) return 15;
     memset(results, 0, sizeof *results);
     results[0].algo.data[3] = 0xa1a1;
+    for (int i = 0; i < 4; i++) {
+        results[0].algo.data[4 + i] = ((struct description *)preference)->alignments[i];
+    }
     results[0].workspaceSize = ((struct description *)preference)->workspace;
     *found = number("algorithms", 1);
     return 0;
@@ -516,6 +528,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (!handle || !stream || c != d || of_c != of_d || algorithm->data[3] != 0xa1a1) return 7;
     if (!is_supported(product, da, db, dd)) return 15;
     if (*(const int *)alpha != 1 || *(const int *)beta != 0) return 7;
+    // Algorithms fail, or worse, on pointers that are aligned to less than they were chosen for.
+    const void *pointers[] = {a, b, c, d};
+    for (int i = 0; i < 4; i++) {
+        if (((uintptr_t)pointers[i] ^ CARD) % algorithm->data[4 + i]) return 14;
+    }
     memset((void *)((uintptr_t)workspace ^ CARD), 0x5a, workspace_bytes);
     const signed char *left = (void *)((uintptr_t)a ^ CARD), *right = (void *)((uintptr_t)b ^ CARD);
     int32_t *sums = (void *)((uintptr_t)d ^ CARD);
