@@ -134,10 +134,17 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return 0;
 }
 
+static size_t used;
+
+// What is still allocated in the end is an error, as on no other driver.
 CUresult VERSIONED(cuDevicePrimaryCtxRelease)(CUdevice device)
 {
     UNUSED(device);
     MAY_FAIL;
+    if (used) {
+        fprintf(stderr, "fake driver: %zu bytes were left\n", used);
+        abort();
+    }
     return 0;
 }
 
@@ -146,8 +153,6 @@ CUresult cuCtxSetCurrent(CUcontext context)
     MAY_FAIL;
     return context == (CUcontext)(CARD | 7) ? 0 : 201;
 }
-
-static size_t used;
 
 CUresult VERSIONED(cuMemGetInfo)(size_t *free_bytes, size_t *total)
 {
@@ -158,32 +163,41 @@ CUresult VERSIONED(cuMemGetInfo)(size_t *free_bytes, size_t *total)
 }
 
 // Each block is preceded by its length.
-CUresult VERSIONED(cuMemAlloc)(CUdeviceptr *address, size_t bytes)
+static void *block(size_t bytes)
 {
-    MAY_FAIL;
-    if (used + bytes > (size_t)number("memory", 1l << 30)) return 2;
-    char *block = aligned_alloc(256, (bytes + 256 + 255) / 256 * 256);
-    *(size_t *)block = bytes;
-    used += bytes;
-    memset(block + 256, 0xa5, bytes);
-    *address = (uintptr_t)(block + 256) ^ CARD;
-    return 0;
+    char *made = aligned_alloc(256, (bytes + 256 + 255) / 256 * 256);
+    *(size_t *)made = bytes;
+    memset(made + 256, 0xa5, bytes);
+    return made + 256;
 }
 
 // Blocks that are not zero when they are freed are an error, as on no other driver.
-CUresult VERSIONED(cuMemFree)(CUdeviceptr address)
+static size_t free_block(char *content)
 {
-    MAY_FAIL;
-    char *content = (char *)(uintptr_t)(address ^ CARD);
-    size_t bytes = *(size_t *)(content - 256);
+    const size_t bytes = *(size_t *)(content - 256);
     for (size_t i = 0; i < bytes; i++) {
         if (content[i]) {
             fprintf(stderr, "fake driver: memory was freed that had not been wiped\n");
             abort();
         }
     }
-    used -= bytes;
     free(content - 256);
+    return bytes;
+}
+
+CUresult VERSIONED(cuMemAlloc)(CUdeviceptr *address, size_t bytes)
+{
+    MAY_FAIL;
+    if (used + bytes > (size_t)number("memory", 1l << 30)) return 2;
+    used += bytes;
+    *address = (uintptr_t)block(bytes) ^ CARD;
+    return 0;
+}
+
+CUresult VERSIONED(cuMemFree)(CUdeviceptr address)
+{
+    MAY_FAIL;
+    used -= free_block((char *)(uintptr_t)(address ^ CARD));
     return 0;
 }
 
@@ -191,11 +205,11 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int flags)
 {
     MAY_FAIL;
     if (flags) return 1;
-    *memory = malloc(bytes);
+    *memory = block(bytes);
     return 0;
 }
 
-CUresult cuMemFreeHost(void *memory) { MAY_FAIL; free(memory); return 0; }
+CUresult cuMemFreeHost(void *memory) { MAY_FAIL; free_block(memory); return 0; }
 
 CUresult VERSIONED(cuMemcpyHtoDAsync)(CUdeviceptr to, const void *from, size_t bytes,
                                       CUstream stream)

@@ -211,8 +211,8 @@ impl<R: Runtime> State<R> {
 
     /// Wipes and frees all memory.
     fn release(&mut self) -> Result<()> {
-        self.runtime.synchronise()?;
-        self.memory.release(&mut self.runtime)
+        let synchronised = self.runtime.synchronise();
+        synchronised.and(self.memory.release(&mut self.runtime))
     }
 
     /// Computes a product of a map's operands, and counts it.
@@ -363,7 +363,7 @@ impl<R: Runtime> State<R> {
         }
         self.runtime.record(Event::WholeRead, Queue::Compute)?;
         if let Some(key) = key {
-            self.memory.keep(key, region, panels.clone());
+            self.memory.keep(key, panels.clone());
         }
         Ok(panels)
     }
@@ -549,8 +549,9 @@ impl Side {
 impl<R: Runtime> Drop for Card<R> {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // A card that failed, or that belongs to another process, has nothing to give back.
-        if state.failed.is_none() && state.runtime.check().is_ok() {
+        // Also after a failure: most leave the context usable. Where it is not, or is another
+        // process's, nothing can be given back.
+        if state.runtime.check().is_ok() {
             let _ = state.release();
         }
     }
