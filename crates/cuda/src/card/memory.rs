@@ -106,7 +106,8 @@ impl Memory {
     fn allocate<R: Runtime>(&mut self, runtime: &mut R, bytes: usize) -> Result<Region> {
         loop {
             match runtime.allocate(bytes) {
-                Err(Error::Memory { .. }) if self.forget_oldest(runtime)? => {}
+                Err(Error::Memory { .. } | Error::Exhausted { .. })
+                    if self.forget_oldest(runtime)? => {}
                 result => return result,
             }
         }

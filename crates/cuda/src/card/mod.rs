@@ -196,7 +196,8 @@ impl<R: Runtime> State<R> {
         self.memory.begin();
         let result = self.runtime.check().and_then(|()| call(self));
         result.map_err(|error| {
-            let is_usable = matches!(error, Error::Memory { .. }) && self.settle().is_ok();
+            let is_of_memory = matches!(error, Error::Memory { .. } | Error::Exhausted { .. });
+            let is_usable = is_of_memory && self.settle().is_ok();
             let error = error.of(&operation());
             self.failed = (!is_usable).then(|| error.clone());
             error

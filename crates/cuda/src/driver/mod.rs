@@ -452,6 +452,7 @@ fn describe(functions: &Cuda, device: c_int) -> Result<Description> {
 fn done(functions: &Cuda, call: &'static str, status: c_int) -> Result<()> {
     match status {
         0 => Ok(()),
+        OUT_OF_MEMORY => Err(Error::Exhausted { call }),
         _ => Err(Error::Failed {
             call,
             cause: error_name(functions, status),

@@ -17,6 +17,7 @@ const NAME: &str = "libcublasLt.so";
 pub const WORKSPACE: usize = 32 << 20;
 
 // Values of cublas_api.h, library_types.h and cublasLt.h.
+const ALLOCATION_FAILED: c_int = 3;
 const COMPUTE_32I: c_int = 72;
 const R_8I: c_int = 3;
 const R_32I: c_int = 10;
@@ -263,6 +264,7 @@ impl Products {
 fn done(call: &'static str, status: c_int) -> Result<()> {
     match status {
         0 => Ok(()),
+        ALLOCATION_FAILED => Err(Error::Exhausted { call }),
         _ => Err(Error::Failed {
             call,
             cause: format!("cublasLt's status {status}"),

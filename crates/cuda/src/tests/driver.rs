@@ -346,6 +346,34 @@ fn a_card_that_failed_computes_nothing_more() {
     }
 }
 
+#[test]
+fn memory_is_named_as_the_cause_wherever_it_lacks() {
+    for (call, status) in [
+        ("cuDevicePrimaryCtxRetain", 2),
+        ("cuModuleLoadData", 2),
+        ("cuStreamCreate", 2),
+        ("cuMemHostAlloc", 2),
+        ("cublasLtCreate", 3),
+    ] {
+        let (_folder, device) = opened(&format!("{call} 0 {status}"));
+        let operation = "opening the card".into();
+        let expected = DeviceError::Exhausted { operation, call };
+        assert_eq!(device.map(|_| ()), Err(expected));
+    }
+    // While it computes, such an error does not end the card's use.
+    for (call, status) in [("cuLaunchKernel", 2), ("cublasLtMatmul", 3)] {
+        let (_folder, device) = opened(&format!("{call} 30 {status}"));
+        let device = device.expect("a card");
+        let (x, y, out) = LARGE.lengths();
+        let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
+        let mut product = || device.bilinear(&LARGE, &mut out, &[Term::of(&x, &y)]);
+        let error = (0..20).find_map(|_| product().err()).expect("a failure");
+        let operation = "the matrix product of 1 × 130×400 by 400×333".into();
+        assert_eq!(error, DeviceError::Exhausted { operation, call });
+        assert!(device.memory().is_ok());
+    }
+}
+
 /// The fake driver ends the process if memory is left, or freed before it was wiped.
 #[test]
 fn a_card_that_failed_is_wiped() {
