@@ -505,7 +505,8 @@ static int is_supported(void *product, const struct description *a, const struct
                       d->leading >= (int64_t)d->rows && a->count == b->count &&
                       a->count == d->count;
     const int64_t fours = a->rows | a->columns | a->leading | b->leading | d->leading | a->stride;
-    return kinds && sizes && fours % 4 == 0;
+    // A grid has at most 65535 blocks along the axis of matrices. Half of that is what is used.
+    return kinds && sizes && fours % 4 == 0 && d->count <= 1 << 15;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
