@@ -192,9 +192,11 @@ impl Memory {
 
 /// Wipes and frees regions, also those after one that cannot be. Returns the first error.
 fn release_all<R: Runtime>(runtime: &mut R, regions: impl Iterator<Item = Region>) -> Result<()> {
-    regions.fold(Ok(()), |result, region| {
-        result.and(release(runtime, region))
-    })
+    let mut result = Ok(());
+    for region in regions {
+        result = result.and(release(runtime, region));
+    }
+    result
 }
 
 /// Wipes a region, and then frees it. One that cannot be wiped is not freed.
