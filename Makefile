@@ -49,7 +49,7 @@ LIBRARIES = $(shell echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/*/lib
 
 # Each says in a sentence that it was skipped, where there is no card; with TACIT_REQUIRE_GPU=1 it fails.
 test-gpu: setup ## the tests that need a card
-	TACIT_CUDA_LIBRARIES=$(LIBRARIES) cargo test --package tacit-cuda --lib --quiet -- --ignored --nocapture card_
+	TACIT_CUDA_LIBRARIES=$(LIBRARIES) cargo test --package tacit-cuda --lib --quiet -- --ignored --nocapture --test-threads=1 card_
 	$(BIN)/pytest -q -rs -m '' tests/gpu.py
 
 test-python: setup

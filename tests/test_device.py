@@ -133,6 +133,28 @@ def test_a_card_is_described() -> None:
     assert "WRONG" in described({**found, "is_right": False})[3]
 
 
+def test_a_card_whose_products_are_wrong_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {
+        "card": "NVIDIA H100",
+        "capability": [9, 0],
+        "driver": [13, 0],
+        "compiler": [13, 2],
+        "memory_free": 70 << 30,
+        "memory_total": 80 << 30,
+        "is_right": True,
+        "rates": [],
+    }
+    monkeypatch.setattr("tacit._core.probe_card", lambda: found)
+    assert cli.main(["device"]) == 0
+    monkeypatch.setattr("tacit._core.probe_card", lambda: {**found, "is_right": False})
+    assert cli.main(["device"]) == 1
+    printed = capsys.readouterr()
+    assert "ITS PRODUCTS ARE WRONG" in printed.out
+    assert "the card's products are not the processor's" in printed.err
+
+
 def test_the_demo_reports_devices(tmp_path: Path) -> None:
     out = tmp_path / "demo.json"
     assert cli.main(["demo", "--samples", "16", "--device", "simulated", "--json", str(out)]) == 0

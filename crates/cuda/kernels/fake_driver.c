@@ -134,10 +134,17 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return 0;
 }
 
+static size_t used;
+
+// What is still allocated in the end is an error, as on no other driver.
 CUresult VERSIONED(cuDevicePrimaryCtxRelease)(CUdevice device)
 {
     UNUSED(device);
     MAY_FAIL;
+    if (used) {
+        fprintf(stderr, "fake driver: %zu bytes were left\n", used);
+        abort();
+    }
     return 0;
 }
 
@@ -146,8 +153,6 @@ CUresult cuCtxSetCurrent(CUcontext context)
     MAY_FAIL;
     return context == (CUcontext)(CARD | 7) ? 0 : 201;
 }
-
-static size_t used;
 
 CUresult VERSIONED(cuMemGetInfo)(size_t *free_bytes, size_t *total)
 {
@@ -158,32 +163,41 @@ CUresult VERSIONED(cuMemGetInfo)(size_t *free_bytes, size_t *total)
 }
 
 // Each block is preceded by its length.
-CUresult VERSIONED(cuMemAlloc)(CUdeviceptr *address, size_t bytes)
+static void *block(size_t bytes)
 {
-    MAY_FAIL;
-    if (used + bytes > (size_t)number("memory", 1l << 30)) return 2;
-    char *block = malloc(bytes + 256);
-    *(size_t *)block = bytes;
-    used += bytes;
-    memset(block + 256, 0xa5, bytes);
-    *address = (uintptr_t)(block + 256) ^ CARD;
-    return 0;
+    char *made = aligned_alloc(256, (bytes + 256 + 255) / 256 * 256);
+    *(size_t *)made = bytes;
+    memset(made + 256, 0xa5, bytes);
+    return made + 256;
 }
 
 // Blocks that are not zero when they are freed are an error, as on no other driver.
-CUresult VERSIONED(cuMemFree)(CUdeviceptr address)
+static size_t free_block(char *content)
 {
-    MAY_FAIL;
-    char *content = (char *)(uintptr_t)(address ^ CARD);
-    size_t bytes = *(size_t *)(content - 256);
+    const size_t bytes = *(size_t *)(content - 256);
     for (size_t i = 0; i < bytes; i++) {
         if (content[i]) {
             fprintf(stderr, "fake driver: memory was freed that had not been wiped\n");
             abort();
         }
     }
-    used -= bytes;
     free(content - 256);
+    return bytes;
+}
+
+CUresult VERSIONED(cuMemAlloc)(CUdeviceptr *address, size_t bytes)
+{
+    MAY_FAIL;
+    if (used + bytes > (size_t)number("memory", 1l << 30)) return 2;
+    used += bytes;
+    *address = (uintptr_t)block(bytes) ^ CARD;
+    return 0;
+}
+
+CUresult VERSIONED(cuMemFree)(CUdeviceptr address)
+{
+    MAY_FAIL;
+    used -= free_block((char *)(uintptr_t)(address ^ CARD));
     return 0;
 }
 
@@ -191,11 +205,11 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int flags)
 {
     MAY_FAIL;
     if (flags) return 1;
-    *memory = malloc(bytes);
+    *memory = block(bytes);
     return 0;
 }
 
-CUresult cuMemFreeHost(void *memory) { MAY_FAIL; free(memory); return 0; }
+CUresult cuMemFreeHost(void *memory) { MAY_FAIL; free_block(memory); return 0; }
 
 CUresult VERSIONED(cuMemcpyHtoDAsync)(CUdeviceptr to, const void *from, size_t bytes,
                                       CUstream stream)
@@ -372,6 +386,7 @@ struct description {
     uint64_t rows, columns;
     int64_t leading, stride;
     uint64_t workspace;
+    uint32_t alignments[4];
 };
 
 static void *description(void) { return calloc(1, sizeof(struct description)); }
@@ -448,7 +463,10 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made,
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made)
 {
     MAY_FAIL;
-    *made = (cublasLtMatmulPreference_t)description();
+    struct description *d = description();
+    // What cublasLt assumes unless it is told otherwise.
+    for (int i = 0; i < 4; i++) d->alignments[i] = 256;
+    *made = (cublasLtMatmulPreference_t)d;
     return 0;
 }
 
@@ -464,8 +482,13 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t m
                                                     const void *value, size_t bytes)
 {
     MAY_FAIL;
+    struct description *d = (struct description *)made;
+    if (attribute >= 5 && attribute <= 8 && bytes == 4) {
+        memcpy(&d->alignments[attribute - 5], value, 4);
+        return 0;
+    }
     if (attribute != 1 || bytes != 8) return 7;
-    memcpy(&((struct description *)made)->workspace, value, 8);
+    memcpy(&d->workspace, value, 8);
     return 0;
 }
 
@@ -482,7 +505,8 @@ static int is_supported(void *product, const struct description *a, const struct
                       d->leading >= (int64_t)d->rows && a->count == b->count &&
                       a->count == d->count;
     const int64_t fours = a->rows | a->columns | a->leading | b->leading | d->leading | a->stride;
-    return kinds && sizes && fours % 4 == 0;
+    // A grid has at most 65535 blocks along the axis of matrices. Half of that is what is used.
+    return kinds && sizes && fours % 4 == 0 && d->count <= 1 << 15;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
@@ -498,6 +522,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     if (!is_supported(product, (void *)a, (void *)b, (void *)d)) return 15;
     memset(results, 0, sizeof *results);
     results[0].algo.data[3] = 0xa1a1;
+    for (int i = 0; i < 4; i++) {
+        results[0].algo.data[4 + i] = ((struct description *)preference)->alignments[i];
+    }
     results[0].workspaceSize = ((struct description *)preference)->workspace;
     *found = number("algorithms", 1);
     return 0;
@@ -516,6 +543,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (!handle || !stream || c != d || of_c != of_d || algorithm->data[3] != 0xa1a1) return 7;
     if (!is_supported(product, da, db, dd)) return 15;
     if (*(const int *)alpha != 1 || *(const int *)beta != 0) return 7;
+    // Algorithms fail, or worse, on pointers that are aligned to less than they were chosen for.
+    const void *pointers[] = {a, b, c, d};
+    for (int i = 0; i < 4; i++) {
+        if (((uintptr_t)pointers[i] ^ CARD) % algorithm->data[4 + i]) return 14;
+    }
     memset((void *)((uintptr_t)workspace ^ CARD), 0x5a, workspace_bytes);
     const signed char *left = (void *)((uintptr_t)a ^ CARD), *right = (void *)((uintptr_t)b ^ CARD);
     int32_t *sums = (void *)((uintptr_t)d ^ CARD);

@@ -169,7 +169,7 @@ impl SignedBytes {
                 item: RUN,
                 ..bytes
             };
-            runtime.multiply(&Product {
+            let product = Product {
                 items,
                 depth,
                 left: operand(product.left),
@@ -178,7 +178,8 @@ impl SignedBytes {
                     .sums
                     .from((item * self.runs(block) + first) * matrix),
                 ..*product
-            })?;
+            };
+            multiply_all(runtime, &product)?;
         }
         Ok(())
     }
@@ -256,7 +257,7 @@ impl Digits for SignedBytes {
                     self.runs_of_item(runtime, &product, item)?;
                 }
             } else {
-                runtime.multiply(&product)?;
+                multiply_all(runtime, &product)?;
             }
         }
         runtime.launch(&Launch::Recompose(Recompose {
@@ -275,6 +276,25 @@ impl Digits for SignedBytes {
             is_added: output.is_added,
         }))
     }
+}
+
+/// Queues a product of any number of items.
+fn multiply_all<R: Runtime>(runtime: &mut R, product: &Product) -> Result<()> {
+    let matrix = product.rows * product.columns * size_of::<i32>();
+    for first in (0..product.items).step_by(Product::MOST_ITEMS) {
+        let operand = |bytes: Bytes| Bytes {
+            region: bytes.region.from(first * bytes.item),
+            ..bytes
+        };
+        runtime.multiply(&Product {
+            items: Product::MOST_ITEMS.min(product.items - first),
+            left: operand(product.left),
+            right: operand(product.right),
+            sums: product.sums.from(first * matrix),
+            ..*product
+        })?;
+    }
+    Ok(())
 }
 
 /// Returns a number of rows or a depth as products require it.

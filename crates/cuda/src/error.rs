@@ -106,6 +106,12 @@ pub enum Error {
         /// The bytes that are free.
         free: u64,
     },
+    /// Memory does not suffice for what a call needs, on the card or of this machine.
+    #[error("{call}: too little memory, on the card or on this machine")]
+    Exhausted {
+        /// The function.
+        call: &'static str,
+    },
     /// A call failed, and the card with it.
     #[error("{call}: {cause}")]
     Failed {
@@ -152,9 +158,11 @@ impl Error {
             Self::Compilation { .. } => {
                 "install the PyTorch that tacit was tested with, which brings another NVRTC".into()
             }
-            Self::Memory { .. } => "use smaller batches, or free memory that other programs take \
+            Self::Memory { .. } | Self::Exhausted { .. } => {
+                "use smaller batches, or free memory that other programs take \
                  on the card (nvidia-smi lists them)"
-                .into(),
+                    .into()
+            }
             Self::Failed { .. } => {
                 "start the session again; if it fails again, look for Xid lines in the kernel's \
                  log (dmesg)"
@@ -171,6 +179,10 @@ impl Error {
                 operation: operation.into(),
                 needed,
                 free,
+            },
+            Self::Exhausted { call } => DeviceError::Exhausted {
+                operation: operation.into(),
+                call,
             },
             Self::Failed { call, cause } => DeviceError::Failed {
                 operation: operation.into(),

@@ -110,6 +110,10 @@ pub struct Product {
 }
 
 impl Product {
+    /// The most independent products at once: cards have grids of fewer than 2^16 blocks along the
+    /// axis that cublasLt may give them.
+    pub const MOST_ITEMS: usize = 1 << 15;
+
     /// Checks that all operands lie in their regions, as cards require them.
     ///
     /// # Panics
@@ -123,7 +127,7 @@ impl Product {
             ..
         } = *self;
         assert!(
-            items > 0 && rows > 0 && columns > 0 && depth > 0,
+            (1..=Self::MOST_ITEMS).contains(&items) && rows > 0 && columns > 0 && depth > 0,
             "a product of bytes"
         );
         assert!(columns % 16 == 0 && depth % 16 == 0, "padded sizes");

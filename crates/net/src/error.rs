@@ -567,7 +567,7 @@ pub(crate) fn said(error: DeviceError) -> Fault {
     let what = error.to_string();
     match error {
         DeviceError::Unavailable { remedy, .. } => Fault::new(what, remedy),
-        DeviceError::Memory { .. } => Fault::new(
+        DeviceError::Memory { .. } | DeviceError::Exhausted { .. } => Fault::new(
             what,
             "end other programs on the card, run smaller batches, or choose device \"cpu\"",
         ),

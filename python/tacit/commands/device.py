@@ -14,7 +14,7 @@ def add(commands: Any) -> None:
         help="show the card of this machine, and try it out",
         description="Shows the card, its driver and its memory, compares its products with those of "
         "the processor, and measures them. Says what is missing if there is no card that can be "
-        "used. Exits with 0 in both cases.",
+        "used. Exits with 1 if its products are wrong.",
     )
     parser.set_defaults(command=run)
 
@@ -27,6 +27,11 @@ def run(_: argparse.Namespace) -> None:
         print(f"This machine has no card that tacit can use: {error}.")
         return
     print("\n".join(described(found)))
+    if not found["is_right"]:
+        raise DeviceError(
+            "the card's products are not the processor's: update its driver, and until they are, "
+            'choose device "cpu"'
+        )
 
 
 def described(found: dict[str, Any]) -> list[str]:

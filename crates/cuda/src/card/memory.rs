@@ -71,6 +71,8 @@ struct Stays {
 pub struct Memory {
     buffers: [Option<Region>; Role::COUNT],
     named: HashMap<Key, Stays>,
+    /// Memory of an operand that is to stay, until all of its digits are queued.
+    reserved: Option<Region>,
     call: u64,
 }
 
@@ -104,7 +106,8 @@ impl Memory {
     fn allocate<R: Runtime>(&mut self, runtime: &mut R, bytes: usize) -> Result<Region> {
         loop {
             match runtime.allocate(bytes) {
-                Err(Error::Memory { .. }) if self.forget_oldest(runtime)? => {}
+                Err(Error::Memory { .. } | Error::Exhausted { .. })
+                    if self.forget_oldest(runtime)? => {}
                 result => return result,
             }
         }
@@ -134,12 +137,15 @@ impl Memory {
 
     /// Allocates memory for an operand that is to stay.
     pub fn reserve<R: Runtime>(&mut self, runtime: &mut R, bytes: usize) -> Result<Region> {
-        self.allocate(runtime, bytes)
+        let region = self.allocate(runtime, bytes)?;
+        self.reserved = Some(region);
+        Ok(region)
     }
 
-    /// Keeps an operand.
-    pub fn keep(&mut self, key: Key, region: Region, panels: Vec<Panel>) {
+    /// Keeps an operand, in the memory that was reserved for it.
+    pub fn keep(&mut self, key: Key, panels: Vec<Panel>) {
         let used = self.call;
+        let region = self.reserved.take().expect("a reserved region");
         self.named.insert(
             key,
             Stays {
@@ -159,11 +165,10 @@ impl Memory {
             .filter(|key| is_of(key))
             .cloned()
             .collect();
-        for key in keys {
-            let stays = self.named.remove(&key).expect("a key of the map");
-            release(runtime, stays.region)?;
-        }
-        Ok(())
+        let regions = keys
+            .iter()
+            .map(|key| self.named.remove(key).expect("a key").region);
+        release_all(runtime, regions)
     }
 
     /// Returns the bytes of the operands that stay.
@@ -171,25 +176,30 @@ impl Memory {
         self.named.values().map(|stays| stays.region.bytes).sum()
     }
 
-    /// Wipes and frees the buffers.
+    /// Wipes and frees the buffers, and what an operand was to stay in.
     pub fn release_buffers<R: Runtime>(&mut self, runtime: &mut R) -> Result<()> {
-        for region in self.buffers.iter_mut().filter_map(Option::take) {
-            release(runtime, region)?;
-        }
-        Ok(())
+        let buffers = self.buffers.iter_mut().filter_map(Option::take);
+        release_all(runtime, buffers.chain(self.reserved.take()))
     }
 
     /// Wipes and frees everything.
     pub fn release<R: Runtime>(&mut self, runtime: &mut R) -> Result<()> {
-        self.release_buffers(runtime)?;
-        for (_, stays) in self.named.drain() {
-            release(runtime, stays.region)?;
-        }
-        Ok(())
+        let buffers = self.release_buffers(runtime);
+        let named = self.named.drain().map(|(_, stays)| stays.region);
+        buffers.and(release_all(runtime, named))
     }
 }
 
-/// Wipes a region, and then frees it.
+/// Wipes and frees regions, also those after one that cannot be. Returns the first error.
+fn release_all<R: Runtime>(runtime: &mut R, regions: impl Iterator<Item = Region>) -> Result<()> {
+    let mut result = Ok(());
+    for region in regions {
+        result = result.and(release(runtime, region));
+    }
+    result
+}
+
+/// Wipes a region, and then frees it. One that cannot be wiped is not freed.
 pub fn release<R: Runtime>(runtime: &mut R, region: Region) -> Result<()> {
     runtime.clear(region)?;
     runtime.synchronise()?;

@@ -17,7 +17,7 @@ mod words;
 use crate::digits::{Digits, Output, Panel, Part, Side, SignedBytes, chunks, padded};
 use crate::error::{Error, Result};
 use crate::region::Region;
-use crate::runtime::{Event, Queue, Runtime};
+use crate::runtime::{Event, Queue, Runtime, Tuning};
 use copies::Copies;
 use kernels::bilinear::Bilinear;
 use kernels::device::{self, Counters, Cpu, Device, DeviceError, Term};
@@ -25,6 +25,7 @@ use kernels::third::{Third, Thirds};
 use memory::{Key, Memory, Role};
 use plan::{Band, Placement, Plan};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use words::Words;
 
@@ -33,6 +34,10 @@ const SIDES: [Side; 2] = [Side::Left, Side::Right];
 /// A card that computes bilinear maps.
 pub struct Card<R: Runtime> {
     state: Mutex<State<R>>,
+    /// Sizes, and what was done, for callers that do not wait until a product ends.
+    tuning: Tuning,
+    products: AtomicU64,
+    bytes_copied: AtomicU64,
     cpu: Cpu,
 }
 
@@ -40,7 +45,6 @@ struct State<R: Runtime> {
     runtime: R,
     memory: Memory,
     copies: Copies,
-    products: u64,
     /// What ended the card's use.
     failed: Option<DeviceError>,
 }
@@ -66,11 +70,13 @@ impl<R: Runtime> Card<R> {
     /// Takes a runtime into use.
     pub fn new(runtime: R) -> Self {
         Self {
+            tuning: runtime.tuning(),
+            products: AtomicU64::new(0),
+            bytes_copied: AtomicU64::new(0),
             state: Mutex::new(State {
                 runtime,
                 memory: Memory::default(),
                 copies: Copies::default(),
-                products: 0,
                 failed: None,
             }),
             cpu: Cpu::default(),
@@ -85,6 +91,14 @@ impl<R: Runtime> Card<R> {
         &state.runtime
     }
 
+    /// Panics in a call, while another thread's product would run.
+    #[cfg(test)]
+    pub fn panic_in_a_call(&self, within: impl FnOnce()) {
+        let _state = self.state();
+        within();
+        panic!("of a test");
+    }
+
     /// Frees memory that a test took.
     #[cfg(test)]
     pub fn give_back(&mut self, region: Region) {
@@ -92,8 +106,35 @@ impl<R: Runtime> Card<R> {
         memory::release(&mut state.runtime, region).expect("the memory is freed");
     }
 
+    /// Waits until no other call is running. A call that panicked ends the card's use: what it
+    /// queued and kept is not known.
     fn state(&self) -> MutexGuard<'_, State<R>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            state.failed.get_or_insert_with(|| DeviceError::Failed {
+                operation: "an earlier call".into(),
+                cause: "it panicked".into(),
+            });
+            state
+        })
+    }
+
+    /// Computes a product, and counts it.
+    fn product(
+        &self,
+        map: &Bilinear,
+        plan: &Plan,
+        out: &mut [u64],
+        sides: [Vec<Words>; 2],
+        digits: SignedBytes,
+    ) -> Result<(), DeviceError> {
+        let mut state = self.state();
+        let result = state.product(map, plan, out, sides, digits);
+        self.bytes_copied
+            .store(state.copies.bytes, Ordering::Relaxed);
+        let computed = u64::from(result.is_ok());
+        self.products.fetch_add(computed, Ordering::Relaxed);
+        result
     }
 }
 
@@ -104,17 +145,14 @@ impl<R: Runtime> Device for Card<R> {
 
     fn bilinear(&self, map: &Bilinear, out: &mut [u64], terms: &[Term]) -> Result<(), DeviceError> {
         description::check(map, out, terms);
-        let mut state = self.state();
-        let plan = Plan::of(map).filter(|plan| {
-            plan.products().saturating_mul(terms.len()) >= state.runtime.tuning().crossover
-        });
+        let plan = Plan::of(map)
+            .filter(|plan| plan.products().saturating_mul(terms.len()) >= self.tuning.crossover);
         let Some(plan) = plan.filter(|_| !terms.is_empty()) else {
-            drop(state);
             return self.cpu.bilinear(map, out, terms);
         };
         let x = terms.iter().map(|term| Words::of(term.x)).collect();
         let y = terms.iter().map(|term| Words::of(term.y)).collect();
-        state.product(map, &plan, out, [x, y], SignedBytes::WHOLE)
+        self.product(map, &plan, out, [x, y], SignedBytes::WHOLE)
     }
 
     /// Narrow thirds: one product of 28 digits in place of two products of 36.
@@ -137,13 +175,11 @@ impl<R: Runtime> Device for Card<R> {
             third.is_narrow() && map.has_thirds(),
             "a narrow third of a blocked product"
         );
-        let mut state = self.state();
         let plan = Plan::of(map);
-        let is_small = |plan: &Plan| plan.products() < state.runtime.tuning().crossover;
+        let is_small = |plan: &Plan| plan.products() < self.tuning.crossover;
         // The processor may not evaluate thirds.
         let is_left = plan.as_ref().is_none_or(is_small) && self.cpu.thirds().narrow;
         let Some(plan) = plan.filter(|_| !is_left) else {
-            drop(state);
             if is_left {
                 return self.cpu.third(third, map, out, parts);
             }
@@ -155,7 +191,7 @@ impl<R: Runtime> Device for Card<R> {
         let [one, other] = parts;
         let x = vec![Words::of_third(summand, [one.x, other.x])];
         let y = vec![Words::of_third(summand, [one.y, other.y])];
-        state.product(map, &plan, out, [x, y], SignedBytes::narrow(summand))
+        self.product(map, &plan, out, [x, y], SignedBytes::narrow(summand))
     }
 
     fn forget(&self, operand: u64) {
@@ -175,10 +211,9 @@ impl<R: Runtime> Device for Card<R> {
     }
 
     fn counters(&self) -> Counters {
-        let state = self.state();
         Counters {
-            products: state.products,
-            bytes_copied: state.copies.bytes,
+            products: self.products.load(Ordering::Relaxed),
+            bytes_copied: self.bytes_copied.load(Ordering::Relaxed),
         }
     }
 }
@@ -196,7 +231,8 @@ impl<R: Runtime> State<R> {
         self.memory.begin();
         let result = self.runtime.check().and_then(|()| call(self));
         result.map_err(|error| {
-            let is_usable = matches!(error, Error::Memory { .. }) && self.settle().is_ok();
+            let is_of_memory = matches!(error, Error::Memory { .. } | Error::Exhausted { .. });
+            let is_usable = is_of_memory && self.settle().is_ok();
             let error = error.of(&operation());
             self.failed = (!is_usable).then(|| error.clone());
             error
@@ -211,11 +247,11 @@ impl<R: Runtime> State<R> {
 
     /// Wipes and frees all memory.
     fn release(&mut self) -> Result<()> {
-        self.runtime.synchronise()?;
-        self.memory.release(&mut self.runtime)
+        let synchronised = self.runtime.synchronise();
+        synchronised.and(self.memory.release(&mut self.runtime))
     }
 
-    /// Computes a product of a map's operands, and counts it.
+    /// Computes a product of a map's operands.
     fn product(
         &mut self,
         map: &Bilinear,
@@ -228,9 +264,7 @@ impl<R: Runtime> State<R> {
         self.run(
             |state| state.in_bands(plan, out, sides, digits),
             || description::of(map),
-        )?;
-        self.products += 1;
-        Ok(())
+        )
     }
 
     /// Computes a product of left and right operands.
@@ -363,7 +397,7 @@ impl<R: Runtime> State<R> {
         }
         self.runtime.record(Event::WholeRead, Queue::Compute)?;
         if let Some(key) = key {
-            self.memory.keep(key, region, panels.clone());
+            self.memory.keep(key, panels.clone());
         }
         Ok(panels)
     }
@@ -549,8 +583,9 @@ impl Side {
 impl<R: Runtime> Drop for Card<R> {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // A card that failed, or that belongs to another process, has nothing to give back.
-        if state.failed.is_none() && state.runtime.check().is_ok() {
+        // Also after a failure: most leave the context usable. Where it is not, or is another
+        // process's, nothing can be given back.
+        if state.runtime.check().is_ok() {
             let _ = state.release();
         }
     }

@@ -180,6 +180,25 @@ impl Driver {
         done(&self.functions, call, status)
     }
 
+    fn is_of_another_process(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    fn wipe_staging(&mut self) {
+        for staging in self.staging.iter().filter(|staging| !staging.is_null()) {
+            for word in 0..STAGING {
+                // SAFETY: the buffer has as many words, and nothing else refers to them.
+                unsafe { staging.add(word).write_volatile(0) };
+            }
+        }
+    }
+
+    /// Makes the context one that cannot be used.
+    #[cfg(test)]
+    pub fn lose_context(&mut self) {
+        self.context = ptr::null_mut();
+    }
+
     /// Notes that a staging buffer is in use until what is queued is done.
     fn in_use(&mut self, staging: Staging, queue: Queue) -> Result<()> {
         let (event, stream) = (self.copied[staging.index()], self.stream(queue));
@@ -197,7 +216,7 @@ impl Runtime for Driver {
     }
 
     fn check(&self) -> Result<()> {
-        if self.process != std::process::id() {
+        if self.is_of_another_process() {
             return Err(Error::AfterFork);
         }
         // SAFETY: the context was retained.
@@ -324,10 +343,17 @@ impl Runtime for Driver {
 }
 
 impl Drop for Driver {
-    /// Wipes what may hold shares, and gives everything back. A fork, or a context that failed, has
-    /// nothing to give back.
+    /// Wipes what may hold shares, and gives everything back. In a context that cannot be used,
+    /// this process's own buffers alone are wiped. A fork has nothing to give back.
     fn drop(&mut self) {
-        if self.check().is_err() || self.synchronise().is_err() {
+        if self.is_of_another_process() {
+            return;
+        }
+        let is_usable = self.check().is_ok();
+        // Nothing writes to the buffers afterwards: a context that failed works no more.
+        let _ = self.synchronise();
+        self.wipe_staging();
+        if !is_usable {
             return;
         }
         if self.workspace.bytes > 0 {
@@ -342,9 +368,6 @@ impl Drop for Driver {
         // SAFETY: everything belongs to the context, was made once, and is not used any more.
         unsafe {
             for staging in self.staging.iter().filter(|staging| !staging.is_null()) {
-                for word in 0..STAGING {
-                    staging.add(word).write_volatile(0);
-                }
                 (f.free_host)(staging.cast());
             }
             for event in self
@@ -429,6 +452,7 @@ fn describe(functions: &Cuda, device: c_int) -> Result<Description> {
 fn done(functions: &Cuda, call: &'static str, status: c_int) -> Result<()> {
     match status {
         0 => Ok(()),
+        OUT_OF_MEMORY => Err(Error::Exhausted { call }),
         _ => Err(Error::Failed {
             call,
             cause: error_name(functions, status),

@@ -17,6 +17,7 @@ const NAME: &str = "libcublasLt.so";
 pub const WORKSPACE: usize = 32 << 20;
 
 // Values of cublas_api.h, library_types.h and cublasLt.h.
+const ALLOCATION_FAILED: c_int = 3;
 const COMPUTE_32I: c_int = 72;
 const R_8I: c_int = 3;
 const R_32I: c_int = 10;
@@ -25,6 +26,13 @@ const TRANSPOSE_LEFT: c_int = 3;
 const BATCH_COUNT: c_int = 5;
 const BATCH_STRIDE: c_int = 6;
 const MOST_WORKSPACE: c_int = 1;
+/// Of the first factor, the second one, the sums that are read, and those that are written.
+const LEAST_ALIGNMENT: [c_int; 4] = [5, 6, 7, 8];
+
+/// What every operand of bytes is aligned to, and what sums are: panels begin at multiples of 16
+/// bytes, and matrices of sums have multiples of 16 columns of 4 bytes. Without these, cublasLt
+/// may choose an algorithm for 256 bytes, which it assumes.
+const ALIGNMENT: [u32; 4] = [16, 16, 64, 64];
 
 /// What an algorithm is chosen by.
 type Sizes = [usize; 8];
@@ -79,6 +87,9 @@ impl Products {
         let (one, zero) = (1i32, 0i32);
         let [left, right] = [product.left, product.right].map(|bytes| bytes.region.address.0);
         let sums = product.sums.address.0;
+        for (address, bytes) in [right, left, sums, sums].into_iter().zip(ALIGNMENT) {
+            assert!(address % u64::from(bytes) == 0, "an operand's alignment");
+        }
         let [of_right, of_left, of_sums] = prepared.layouts;
         // SAFETY: the descriptions were created for these sizes, and `check` found the operands
         // within their regions, which the card has allocated. Factors are read before the call
@@ -178,6 +189,9 @@ impl Products {
             MOST_WORKSPACE,
             &(WORKSPACE as u64),
         )?;
+        for (attribute, bytes) in LEAST_ALIGNMENT.into_iter().zip(ALIGNMENT) {
+            self.set(f.set_preference, preference, attribute, &bytes)?;
+        }
         let [of_right, of_left, of_sums] = prepared.layouts;
         let mut found = 0;
         // SAFETY: all descriptions were created. One algorithm and a number are written.
@@ -250,6 +264,7 @@ impl Products {
 fn done(call: &'static str, status: c_int) -> Result<()> {
     match status {
         0 => Ok(()),
+        ALLOCATION_FAILED => Err(Error::Exhausted { call }),
         _ => Err(Error::Failed {
             call,
             cause: format!("cublasLt's status {status}"),

@@ -168,6 +168,20 @@ fn card_1000_random_shapes() {
 }
 
 #[test]
+fn many_small_matrices_with_the_fake_driver() {
+    faked(|places| {
+        let batch = (1 << 15) + 3;
+        let map = Bilinear::Matrix {
+            batch,
+            m: 1,
+            k: 2,
+            n: 1,
+        };
+        agrees(&card(places, 256 << 20), &map, 1, 1);
+    });
+}
+
+#[test]
 fn repeats_with_the_fake_driver() {
     faked(|places| repeats(places, 3, 60));
 }

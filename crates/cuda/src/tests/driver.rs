@@ -1,13 +1,14 @@
 //! The driver's runtime by a library that stands for NVIDIA's three (`kernels/fake_driver.c`).
 
 use super::maps::agrees;
-use crate::driver::compile_with;
+use crate::driver::{Driver, compile_with};
 use crate::error::Error;
 use crate::opening::open;
 use crate::places::Places;
+use crate::runtime::{Runtime, Staging};
 use kernels::bilinear::Bilinear;
 use kernels::convolution::Convolution;
-use kernels::device::{Device, DeviceError, Term};
+use kernels::device::{Device, DeviceError, Name, Operand, Term};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -343,6 +344,69 @@ fn a_card_that_failed_computes_nothing_more() {
         assert_eq!(product(), Err(first.clone()));
         assert_eq!(device.memory(), Err(first));
     }
+}
+
+#[test]
+fn memory_is_named_as_the_cause_wherever_it_lacks() {
+    for (call, status) in [
+        ("cuDevicePrimaryCtxRetain", 2),
+        ("cuModuleLoadData", 2),
+        ("cuStreamCreate", 2),
+        ("cuMemHostAlloc", 2),
+        ("cublasLtCreate", 3),
+    ] {
+        let (_folder, device) = opened(&format!("{call} 0 {status}"));
+        let operation = "opening the card".into();
+        let expected = DeviceError::Exhausted { operation, call };
+        assert_eq!(device.map(|_| ()), Err(expected));
+    }
+    // While it computes, such an error does not end the card's use.
+    for (call, status) in [("cuLaunchKernel", 2), ("cublasLtMatmul", 3)] {
+        let (_folder, device) = opened(&format!("{call} 30 {status}"));
+        let device = device.expect("a card");
+        let (x, y, out) = LARGE.lengths();
+        let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
+        let mut product = || device.bilinear(&LARGE, &mut out, &[Term::of(&x, &y)]);
+        let error = (0..20).find_map(|_| product().err()).expect("a failure");
+        let operation = "the matrix product of 1 × 130×400 by 400×333".into();
+        assert_eq!(error, DeviceError::Exhausted { operation, call });
+        assert!(device.memory().is_ok());
+    }
+}
+
+/// The fake driver ends the process if memory is left, or freed before it was wiped.
+#[test]
+fn a_card_that_failed_is_wiped() {
+    for call in ["cublasLtMatmul 3 14", "cuMemcpyHtoDAsync_v2 1 719"] {
+        let (_folder, device) = opened(call);
+        let device = device.expect("a card");
+        let (x, y, out) = LARGE.lengths();
+        let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
+        let name = |operand| Some(Name { operand, part: 0 });
+        let term = Term {
+            x: Operand::of(&x).named(name(1)),
+            y: Operand::of(&y).named(name(2)),
+        };
+        let error = device.bilinear(&LARGE, &mut out, &[term]);
+        assert!(
+            matches!(error, Err(DeviceError::Failed { .. })),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn staging_is_wiped_in_a_context_that_cannot_be_used() {
+    let folder = Folder::new();
+    let (mut driver, _) = Driver::open(&places(&folder, "")).expect("a card");
+    let staging = driver.staging(Staging::In(0)).expect("a buffer");
+    staging.fill(7);
+    let (words, len) = (staging.as_ptr(), staging.len());
+    driver.lose_context();
+    drop(driver);
+    // SAFETY: the driver cannot free the buffer in this context.
+    let words = unsafe { std::slice::from_raw_parts(words, len) };
+    assert!(words.iter().all(|word| *word == 0));
 }
 
 #[test]

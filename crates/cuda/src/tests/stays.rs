@@ -52,6 +52,47 @@ fn multiply(card: &dyn Device, map: &Bilinear, terms: &[Term]) -> u64 {
     card.counters().bytes_copied - before
 }
 
+/// A product that is running holds up neither counters nor small products, and a call that
+/// panicked ends the card's use.
+#[test]
+fn calls_that_run_and_calls_that_panic() {
+    let card = Card::new(Simulated::new(Settings {
+        tuning: Tuning {
+            band: 1 << 14,
+            crossover: 12 * 30 * 16,
+        },
+        ..Settings::default()
+    }));
+    let (x, y, mut out) = (
+        [1; X as usize / 8],
+        [1; Y as usize / 8],
+        [0; OUT as usize / 8],
+    );
+    let small = Bilinear::ByTransposed {
+        batch: 1,
+        m: 1,
+        k: 2,
+        n: 1,
+    };
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| {
+            card.panic_in_a_call(|| {
+                let other = scope.spawn(|| {
+                    let mut out = [0];
+                    card.bilinear(&small, &mut out, &[Term::of(&[1, 2], &[3, 4])])
+                        .expect("the processor computes");
+                    assert_eq!((out, card.counters().products), ([11], 0));
+                });
+                other.join().expect("a small product");
+            });
+        });
+        assert!(call.join().is_err());
+    });
+    let error = card.bilinear(&MAP, &mut out, &[Term::of(&x, &y)]);
+    let error = error.expect_err("the card's use has ended").to_string();
+    assert_eq!(error, "an earlier call failed on the card: it panicked");
+}
+
 #[test]
 fn a_named_operand_is_copied_once() {
     let card = card(1 << 20);

@@ -142,6 +142,14 @@ pub enum DeviceError {
         /// The bytes that are free.
         free: u64,
     },
+    /// Memory does not suffice for a call whose needs the driver does not tell.
+    #[error("{operation} found too little memory, on the card or on this machine, in {call}")]
+    Exhausted {
+        /// The operation, with its sizes.
+        operation: String,
+        /// The driver's or its library's function.
+        call: &'static str,
+    },
     /// It failed, and will compute nothing more.
     #[error("{operation} failed on the card: {cause}")]
     Failed {
