@@ -200,7 +200,7 @@ fn secret_edges() {
         ("atan2", &[0.0, 0.0], &[0.0, 0.0]),
         ("cbrt", &[0.0, -27.0], &[0.0, -3.0]),
         ("exp", &[-40.0, 0.0], &[0.0, 1.0]),
-        ("sinh", &[-9.0, 9.0], &[-4051.541_902, 4051.541_902]),
+        ("sinh", &[-9.0, 9.0], &[-4_051.541_902, 4_051.541_902]),
     ] {
         let found = results("plain", named(name), numbers, Given::Secret);
         for (found, right) in found.into_iter().zip(right.iter().copied()) {
@@ -216,8 +216,8 @@ fn secret_edges() {
 #[test]
 fn secret_numbers_of_known_range() {
     for protocol in ["plain", "replicated"] {
-        for which in 0..FUNCTIONS.len() {
-            let divides = DIVIDING.contains(&FUNCTIONS[which].name);
+        for (which, tried) in FUNCTIONS.iter().enumerate() {
+            let divides = DIVIDING.contains(&tried.name);
             let error = if divides { UNITS / 65536.0 } else { RANGED };
             check(protocol, which, Given::Ranged, |right| {
                 error * right.abs().max(1.0)
