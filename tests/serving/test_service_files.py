@@ -132,6 +132,7 @@ def test_notices_are_read_back_and_nothing_else_is() -> None:
         (0, [[-1, "00" * 16, "00" * 32]]),
         (0, [[True, "00" * 16, "00" * 32]]),
         (0, content[0] * 65),
+        (0, content[0] * 2),
         (1, "xy"),
         (2, 1),
         (3, None),
@@ -167,3 +168,10 @@ def test_metrics_are_counted_and_timed() -> None:
     timed = found.histograms["stage_seconds", ("take",)]
     assert (sum(timed.counts), timed.counts[1], timed.counts[-1]) == (2, 1, 1)
     assert timed.sum == 1000.002
+
+
+def test_a_gauge_may_be_read_whenever_it_is_asked_for() -> None:
+    observed, waiting = Observed(), [1]
+    observed.follow("queue", lambda: len(waiting))
+    waiting.append(2)
+    assert observed.value("queue") == observed.snapshot().values["queue", ()] == 2
