@@ -307,20 +307,8 @@ def _rows(wanted: Tensor, values: Array) -> list[torch.Tensor]:
         raise MisuseError(
             f"the input {wanted.name} is a NumPy array or a tensor, not {type(values).__name__}"
         )
-    try:
-        values = torch.as_tensor(values).detach().cpu()
-    except TypeError:
-        raise MisuseError(f"the input {wanted.name} has the dtype {values.dtype}") from None
-    dtype = fixed.DTYPES[wanted.dtype]
-    if values.dtype.is_floating_point != dtype.is_floating_point or values.dtype.is_complex:
-        raise MisuseError(
-            f"the input {wanted.name} has the dtype {values.dtype}, the model takes {wanted.dtype}: "
-            "convert it"
-        )
-    if not dtype.is_floating_point and values.numel():
-        low, high = (int(bound) for bound in values.aminmax())
-        if low < torch.iinfo(dtype).min or high > torch.iinfo(dtype).max:
-            raise MisuseError(f"the input {wanted.name} has numbers that are no {wanted.dtype}")
+    array = _whole(wanted, values) if isinstance(values, torch.Tensor) else values
+    values = torch.from_numpy(_numbers(wanted, array))
     shape = tuple(values.shape)
     if wanted.shape[0] == 1 and shape == wanted.shape[1:]:
         values = values.unsqueeze(0)
@@ -330,6 +318,50 @@ def _rows(wanted: Tensor, values: Array) -> list[torch.Tensor]:
             "of them one after another in the first dimension"
         )
     return [wanted.encoded(each) for each in torch.split(values, wanted.shape[0])]
+
+
+def _whole(wanted: Tensor, values: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Returns a tensor as an array. NumPy lacks some dtypes of floats, so all are float64."""
+    if values.dtype.is_complex:
+        raise _wrong_dtype(wanted, values.dtype)
+    try:
+        values = values.detach().cpu()
+        return (values.double() if values.dtype.is_floating_point else values).numpy()
+    except (RuntimeError, TypeError, ValueError):
+        # Sparse, nested, quantized and meta tensors, and those of some subclasses.
+        raise MisuseError(
+            f"the input {wanted.name} is no dense tensor on a device that PyTorch can copy from: "
+            "convert it, for example by x.to_dense()"
+        ) from None
+
+
+def _numbers(wanted: Tensor, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns a copy of an array as float64 or int64, one row after another in memory. The array
+    may have any strides and byte order."""
+    if np.ma.isMaskedArray(values):
+        raise MisuseError(
+            f"the input {wanted.name} is a masked array: replace what is masked with a number, by "
+            "x.filled(0)"
+        )
+    dtype = fixed.DTYPES[wanted.dtype]
+    if values.dtype.kind not in "biuf" or (values.dtype.kind == "f") != dtype.is_floating_point:
+        raise _wrong_dtype(wanted, values.dtype)
+    if dtype.is_floating_point:
+        # A number that float64 does not hold becomes infinite, which has no encoding.
+        with np.errstate(all="ignore"):
+            return np.array(values, np.float64, order="C", subok=False)
+    if values.size:
+        bounds = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+        if int(values.min()) < bounds[0] or int(values.max()) > bounds[1]:
+            raise MisuseError(f"the input {wanted.name} has numbers that are no {wanted.dtype}")
+    return np.array(values, np.int64, order="C", subok=False)
+
+
+def _wrong_dtype(wanted: Tensor, dtype: object) -> MisuseError:
+    found = str(dtype).removeprefix("torch.")
+    return MisuseError(
+        f"the input {wanted.name} has the dtype {found}, the model takes {wanted.dtype}: convert it"
+    )
 
 
 def _joined(chosen: Described, results: Sequence[torch.Tensor], *, is_tensor: bool) -> Any:

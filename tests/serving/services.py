@@ -6,6 +6,7 @@ import time
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
+from urllib.request import ProxyHandler, build_opener
 
 import torch
 
@@ -86,7 +87,7 @@ def write(
         [*names, *(["dealer"] if dealt else []), *(f"client-{each['name']}" for each in clients)],
         str(folder),
     )
-    addresses = free_addresses(2 * parties + 1)
+    addresses = free_addresses(3 * parties + 1)
     path = folder / "service.toml"
     path.write_text(
         text_of(
@@ -95,6 +96,7 @@ def write(
                 {
                     "address": addresses[party],
                     "clients": addresses[parties + party],
+                    "status": addresses[2 * parties + party],
                     "certificate": f"{name}.pem",
                 }
                 for party, name in enumerate(names)
@@ -127,11 +129,17 @@ class Parties:
             if command is not None:
                 command.kill()
 
-    def start(self, party: int) -> None:
-        """Starts a party."""
+    def start(self, party: int, config: Path | None = None) -> None:
+        """Starts a party, with the configuration of all if it has no other."""
         self.commands[party] = Command(
-            "serve", "--config", self.config, "--party", party, "--threads", 1
+            "serve", "--config", config or self.config, "--party", party, "--threads", 1
         )
+
+    def errors(self, party: int) -> str:
+        """Returns what a party has written so far."""
+        command = self.commands[party]
+        assert command is not None
+        return command.errors()
 
     def kill(self, party: int) -> None:
         """Kills a party with SIGKILL."""
@@ -151,6 +159,14 @@ class Parties:
         command = self.commands[party]
         assert command is not None
         return command.ended(30)
+
+
+def waiting(client: Client, party: int) -> int:
+    """Returns how many requests wait at a party, as its status page says."""
+    status = client.service.parties[party].status
+    with build_opener(ProxyHandler({})).open(f"http://{status}/metrics", timeout=10) as page:
+        (line,) = (each for each in page.read().splitlines() if each.startswith(b"tacit_queue "))
+    return int(float(line.split()[1]))
 
 
 def wait_for(client: Client) -> None:

@@ -21,7 +21,7 @@ ROW = 3, b"n" * 16, b"d" * 32
 def test_a_file_is_read_with_its_defaults(tmp_path: Path) -> None:
     service = Service.read(write(tmp_path))
     assert (service.protocol, service.source, len(service.parties)) == ("replicated", None, 3)
-    assert [client.waiting for client in service.clients] == [256, 256]
+    assert [client.waiting for client in service.clients] == [128, 128]
     assert service.models[0].label == "net 1"
     assert service.party(0).listen == service.party(0).address
     assert service.client(None)[1].name == "app"
@@ -63,6 +63,15 @@ def test_what_is_wrong_with_a_file_is_named(tmp_path: Path, old: str, new: str, 
     config.write_text(text.replace(old, new, 1))
     with pytest.raises(SetupError, match=said):
         Service.read(config)
+
+
+def test_clients_share_the_queue_unless_they_say_otherwise(tmp_path: Path) -> None:
+    clients = {"name": "a"}, {"name": "b", "waiting": 5}, {"name": "c"}
+    for queue, share in ((10, 3), (2, 1)):
+        folder = tmp_path / str(queue)
+        folder.mkdir()
+        service = Service.read(write(folder, clients=clients, limits={"queue": queue}))
+        assert [client.waiting for client in service.clients] == [share, 5, share]
 
 
 def test_models_that_cannot_be_loaded(tmp_path: Path) -> None:
@@ -132,6 +141,7 @@ def test_notices_are_read_back_and_nothing_else_is() -> None:
         (0, [[-1, "00" * 16, "00" * 32]]),
         (0, [[True, "00" * 16, "00" * 32]]),
         (0, content[0] * 65),
+        (0, content[0] * 2),
         (1, "xy"),
         (2, 1),
         (3, None),
@@ -167,3 +177,10 @@ def test_metrics_are_counted_and_timed() -> None:
     timed = found.histograms["stage_seconds", ("take",)]
     assert (sum(timed.counts), timed.counts[1], timed.counts[-1]) == (2, 1, 1)
     assert timed.sum == 1000.002
+
+
+def test_a_gauge_may_be_read_whenever_it_is_asked_for() -> None:
+    observed, waiting = Observed(), [1]
+    observed.follow("queue", lambda: len(waiting))
+    waiting.append(2)
+    assert observed.value("queue") == observed.snapshot().values["queue", ()] == 2

@@ -2,7 +2,6 @@
 half-way and started again."""
 
 import os
-import socket
 import statistics
 import tempfile
 import threading
@@ -17,6 +16,7 @@ import torch
 
 from tacit.client import Client
 from tacit.demo.over_http import OverHttp
+from tacit.demo.ports import free_addresses
 from tacit.errors import MisuseError, RequestRefusedError, TacitError, setup_error
 from tacit.gateway.backend import ServiceBackend
 from tacit.gateway.cells import Cells
@@ -81,15 +81,6 @@ class Parties:
             assert process is not None
             process.sending.send("leave")
         return [int(process.receiving.recv()) for process in self._running if process is not None]
-
-
-def free_addresses(count: int) -> list[str]:
-    """Returns addresses of this machine at which nobody listens."""
-    with ExitStack() as open_at_once:
-        sockets = [open_at_once.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
 
 
 def write_service(folder: Path, clients: Sequence[str], **limits: Any) -> Path:

@@ -69,6 +69,8 @@ def notice_of(party: int, content: bytes) -> Notice:
                 len(batch) <= MOST_TOGETHER and max(len(old), len(ended)) <= MOST_ASKED
             ):
                 rows = [tuple(map(_row, each)) for each in (batch, old, ended)]
+                if len({row[:2] for row in rows[0]}) < len(rows[0]):
+                    raise ValueError
                 return Notice(rows[0], bytes.fromhex(model), leaves, wanted, rows[1], rows[2])
     except (ValueError, RecursionError):
         pass

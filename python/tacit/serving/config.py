@@ -314,6 +314,8 @@ class _Reading(Reading):
         ):
             self.count(f"the number of tables [[{kind}]]", len(top[kind]), most)
         parties = tuple(self.party(at, each) for at, each in enumerate(top["party"]))
+        # So no client fills the queue by itself.
+        share = max(1, limits.queue // len(top["client"]))
         service = Service(
             path=self.path,
             name=top["name"],
@@ -322,7 +324,7 @@ class _Reading(Reading):
             timeout=self.duration("timeout", top.get("timeout", 20.0)),
             parties=parties,
             dealer=self.dealer(top.get("dealer"), source),
-            clients=tuple(self.client(at, each, limits) for at, each in enumerate(top["client"])),
+            clients=tuple(self.client(at, each, share) for at, each in enumerate(top["client"])),
             models=tuple(
                 self.model(at, each, len(parties)) for at, each in enumerate(top["model"])
             ),
@@ -388,11 +390,11 @@ class _Reading(Reading):
         key = self.path.parent / table["key"] if "key" in table else certificate.with_suffix(".key")
         return {"certificate": certificate, "key": key}
 
-    def client(self, number: int, found: Any, limits: Limits) -> Customer:
+    def client(self, number: int, found: Any, share: int) -> Customer:
         where = f"[[client]] {number}"
         table = self.table(where, found, _CLIENT, ("name", "certificate"))
         per_minute = table.get("per_minute", MOST_A_MINUTE)
-        waiting = table.get("waiting", limits.queue)
+        waiting = table.get("waiting", share)
         return Customer(
             name=self.name(f"{where}: name", table["name"]),
             per_minute=self.count(f"{where}: per_minute", per_minute, MOST_A_MINUTE),

@@ -3,7 +3,7 @@
 The serving loop writes; a status page reads :meth:`Observed.snapshot`, from any thread."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import NamedTuple
 
@@ -69,6 +69,7 @@ class Observed:
     def __init__(self) -> None:
         self._lock = Lock()
         self._values: dict[Series, float] = {}
+        self._followed: dict[Series, Callable[[], float]] = {}
         self._histograms: dict[Series, tuple[list[int], float]] = {}
 
     def count(self, name: str, amount: float = 1, *labels: str) -> None:
@@ -83,6 +84,10 @@ class Observed:
         with self._lock:
             self._values[key] = value
 
+    def follow(self, name: str, read: Callable[[], float], *labels: str) -> None:
+        """Reads a gauge anew each time that it is asked for."""
+        self._followed[_series(name, "gauge", labels)] = read
+
     def time(self, name: str, seconds: float, *labels: str) -> None:
         """Adds an observation to a histogram."""
         key = _series(name, "histogram", labels)
@@ -93,14 +98,17 @@ class Observed:
 
     def value(self, name: str, *labels: str) -> float:
         """Returns a counter or a gauge; 0 if nothing was observed yet."""
+        if (name, labels) in self._followed:
+            return self._followed[name, labels]()
         with self._lock:
             return self._values.get((name, labels), 0)
 
     def snapshot(self) -> Snapshot:
         """Returns all metrics, as they are at one moment."""
+        followed = {key: read() for key, read in self._followed.items()}
         with self._lock:
             return Snapshot(
-                dict(self._values),
+                self._values | followed,
                 {
                     key: Histogram(tuple(counts), total)
                     for key, (counts, total) in self._histograms.items()

@@ -21,7 +21,6 @@ import numpy as np
 from tacit import _core, buffers
 from tacit.errors import (
     DesyncError,
-    MisuseError,
     NetworkError,
     PeerError,
     TacitError,
@@ -106,9 +105,12 @@ class Server:
             self.service.limits.queue,
             self.service.limits.deadline,
         )
+        self.observed.follow("queue", lambda: self._requests.open)
         self._leaving, self._reloading = Event(), Event()
         #: Whether another party has said that it leaves.
         self._is_over = False
+        #: Whether a session has opened, so this party's own files are right.
+        self._has_served = False
         #: Requests of others that have ended here, to be told with the next notice.
         self._ended: tuple[Row, ...] = ()
         self._counted = 0, 0, 0
@@ -141,6 +143,11 @@ class Server:
     def run(self) -> None:
         """Serves, until this party leaves.
 
+        Before its first session has opened, a party that fits no other ends, so that its operator
+        sees it. From then on its own files have proved right: it goes on whatever ends a session,
+        since it is another party that was started with another configuration, or one batch that
+        failed.
+
         Raises:
             SetupError: parties have different configurations or programs.
             MisuseError: a model is wrong.
@@ -151,10 +158,13 @@ class Server:
             try:
                 self._session()
                 pause = SHORTEST_PAUSE
-            except DesyncError:
-                raise
-            except (PeerError, NetworkError) as error:
-                _log.warning("party %d: the session ended: %s", self.party, told(error)[0])
+            except (TacitError, MemoryError) as error:
+                is_usual = isinstance(error, PeerError | NetworkError)
+                is_usual = is_usual and not isinstance(error, DesyncError)
+                if not is_usual and not self._has_served:
+                    raise
+                level = logging.WARNING if is_usual else logging.ERROR
+                _log.log(level, "party %d: the session ended: %s", self.party, _said(error))
                 if time.monotonic() - began > LONGEST_PAUSE:
                     pause = SHORTEST_PAUSE
                 self._leaving.wait(pause)
@@ -190,6 +200,7 @@ class Server:
             self.observed.count("sessions_opened")
             self._compare(session)
             self._bind(session)
+            self._has_served = True
             # Parts of a result carry a hash of this, so that those of two sessions never mix.
             self._tag = core.public_coin(uuid.uuid4().bytes)
             self._batches = 0
@@ -266,17 +277,16 @@ class Server:
         heard = session.told_by_all(own.to_bytes())
         notices = [notice_of(party, content) for party, content in enumerate(heard)]
         self._settle(notices)
-        self.observed.set("queue", self._requests.open)
         self._count_refusals()
         if any(notice.leaves for notice in notices):
             self._is_over = True
             return
-        if notices[0].batch:
-            self._agree(session, notices[0], started)
-        elif {notice.wanted for notice in notices} == {own.wanted} != {self._serving}:
-            # All parties have read the same new models, and compute nothing now.
+        if {notice.wanted for notice in notices} == {own.wanted} != {self._serving}:
+            # All parties have read the same new models. What party 0 proposes keeps waiting.
             self._bind(session)
             _log.info("party %d: now serves %s", self.party, ", ".join(self._labels()))
+        elif notices[0].batch:
+            self._agree(session, notices[0], started)
 
     def _settle(self, notices: Sequence[Notice]) -> None:
         """Refuses what waits here and has ended elsewhere, and looks up what others ask about."""
@@ -303,6 +313,7 @@ class Server:
     def _agree(self, session: Session, notice: Notice, started: float) -> None:
         """Settles which requests of a proposal wait at all parties, and computes these."""
         rows = list(notice.batch)
+        bound = self._by_digest.get(notice.model)
         held = self._requests.promise(rows, LAG)
         heard = session.told_by_all(bytes(map(int, held)))
         flags = [flags_of(party, content, len(rows)) for party, content in enumerate(heard)]
@@ -313,11 +324,16 @@ class Server:
         # A party that told the others different things is found before anything is opened.
         session.core.note(b"".join(heard) + digest_of(rows))
         self.observed.time("stage_seconds", time.perf_counter() - started, "agree")
-        bound = self._by_digest.get(notice.model)
-        if rows and bound is None:
-            raise MisuseError("party 0 proposed requests for a model that is not bound")
-        if rows:
-            assert bound is not None
+        if bound is None:
+            # All parties bind the same models, so all refuse these.
+            for client, number, _ in rows:
+                self._requests.refuse(
+                    client,
+                    number,
+                    "unknown",
+                    "party 0 proposed it for a model that is not served; ask for the models again",
+                )
+        elif rows:
             with span("tacit.service.batch", model=bound.model.label, requests=len(rows)):
                 self._compute(session, bound, rows)
 
@@ -377,6 +393,13 @@ def _sealed(session: Session, result: Parts) -> np.ndarray[tuple[int], np.dtype[
     words = np.empty(session.core.sealed(result[0].numel()), np.int64)
     session.core.seal([buffers.array(part) for part in result], words)
     return words
+
+
+def _said(error: TacitError | MemoryError) -> str:
+    """Returns what is logged of the error that ended a session: no value of a computation."""
+    if isinstance(error, MemoryError):
+        return "MemoryError: a batch needs more than this machine has; lower batch in service.toml"
+    return f"{type(error).__name__}: {told(error)[0]}"
 
 
 def _hash_of(loaded: Sequence[Loaded]) -> str:

@@ -1,6 +1,6 @@
 //! One connection of a client, from its handshake to its end.
 
-use super::queue::{Admission, End, Key, Whole, starting};
+use super::queue::{Admission, End, Proposed, Whole, starting};
 use super::shared::Shared;
 use super::statement::Statement;
 use super::wire::{Cause, Question, Refusal, Told};
@@ -130,7 +130,10 @@ fn ask(
     signature: &[u8],
 ) -> io::Result<()> {
     (stream.sock.until, stream.sock.silence) = (Instant::now() + shared.deadline, SILENCE);
-    let key = (client, statement.number);
+    let asked = Proposed {
+        key: (client, statement.number),
+        digest: statement.digest(),
+    };
     let admission = match check(shared, client, &statement, signature) {
         Err(refusal) => Admission::Refused(refusal),
         Ok(late) => {
@@ -148,7 +151,7 @@ fn ask(
         shared.refused(Some(client), refusal.cause.name());
         return Told::Refusal(refusal).write(stream);
     }
-    let listening = Listening::of(shared, key);
+    let listening = Listening::of(shared, &asked);
     stream.sock.rate_floor = Some(RateFloor::new(Instant::now()));
     let pieces = receive(shared, stream, &statement);
     stream.sock.rate_floor = None;
@@ -159,9 +162,9 @@ fn ask(
     shared
         .state()
         .queue
-        .arrived(key, Whole { statement, pieces });
+        .arrived(asked.key, Whole { statement, pieces });
     shared.notify();
-    let end = wait(shared, stream, key);
+    let end = wait(shared, stream, &asked);
     let Some(end) = end else {
         return Err(ErrorKind::ConnectionAborted.into());
     };
@@ -189,13 +192,13 @@ fn refuse(shared: &Shared, client: usize, stream: &mut Stream, refusal: Refusal)
 /// A connection that waits for a request's answer, for as long as this lives.
 struct Listening<'a> {
     shared: &'a Shared,
-    key: Key,
+    asked: &'a Proposed,
 }
 
 impl<'a> Listening<'a> {
-    fn of(shared: &'a Shared, key: Key) -> Self {
+    fn of(shared: &'a Shared, asked: &'a Proposed) -> Self {
         shared.state().listening += 1;
-        Self { shared, key }
+        Self { shared, asked }
     }
 }
 
@@ -203,7 +206,7 @@ impl Drop for Listening<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.listening -= 1;
-        state.queue.left(self.key);
+        state.queue.left(self.asked);
         drop(state);
         self.shared.notify();
     }
@@ -288,11 +291,11 @@ fn receive(
 }
 
 /// Waits for the end of a request; `None` if the client has gone, or this side is closed.
-fn wait(shared: &Shared, stream: &mut Stream, key: Key) -> Option<End> {
+fn wait(shared: &Shared, stream: &mut Stream, asked: &Proposed) -> Option<End> {
     loop {
         // Between two sessions of the parties nobody else does this.
         shared.state().queue.expire(Instant::now());
-        let found = shared.wait(Instant::now() + LOOK, |state| state.queue.told(key));
+        let found = shared.wait(Instant::now() + LOOK, |state| state.queue.told(asked));
         if found.is_some() {
             return found;
         }

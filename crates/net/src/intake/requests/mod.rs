@@ -21,6 +21,7 @@
 mod caller;
 mod connection;
 pub mod queue;
+mod request;
 mod server;
 mod shared;
 pub mod statement;

@@ -12,12 +12,14 @@
 //!
 //! The number of a request that was answered or refused is kept until its statement is no longer
 //! fresh ([`FRESH`]), so a request is computed once. Its answer is kept for a shorter time, for
-//! clients whose connection broke.
+//! clients whose connection broke. Both are kept for as long as a connection waits for the request:
+//! what that connection brings or hears never belongs to a later request of the same number.
 
+pub use super::request::{Admission, Answer, End, Key, Limits, Proposed, Quota, Whole};
 use super::statement::{Number, Statement};
 use super::wire::{Cause, Refusal};
 use super::{FRESH, MOST_WORDS};
-use crate::intake::statement::{Hash, Piece};
+use crate::intake::statement::Hash;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,73 +33,6 @@ const DEFERRED: Duration = Duration::from_millis(250);
 /// Most words of answers that are kept for clients whose connection broke, 32 MiB.
 const MOST_KEPT: usize = 1 << 22;
 
-/// A client, and the number that it gave its request.
-pub type Key = (usize, Number);
-
-/// What a client may ask for.
-#[derive(Clone, Copy, Debug)]
-pub struct Quota {
-    /// Requests a minute. As many may come at once.
-    pub per_minute: u64,
-    /// Requests that are here and not answered.
-    pub waiting: usize,
-}
-
-/// Bounds of a queue.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Requests that are here and not answered, of all clients.
-    pub queue: usize,
-    /// Time after which a waiting request is refused.
-    pub deadline: Duration,
-}
-
-/// A party's part of a result.
-#[derive(PartialEq, Eq, Debug)]
-pub struct Answer {
-    /// Stands for the computation.
-    pub tag: Hash,
-    /// The words.
-    pub words: Vec<u64>,
-}
-
-/// What a client is told of its request.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum End {
-    /// The party's part of the result.
-    Answered(Arc<Answer>),
-    /// The request was refused.
-    Refused(Refusal),
-}
-
-/// What a party does with a request whose statement has come.
-#[derive(PartialEq, Eq, Debug)]
-pub enum Admission {
-    /// It wants the pieces.
-    Wanted,
-    /// It has the request already.
-    Known,
-    /// It refuses.
-    Refused(Refusal),
-}
-
-/// A request that waits, as a party proposes it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Proposed {
-    /// The client, and the number of the request.
-    pub key: Key,
-    /// Hash of its statement.
-    pub digest: Hash,
-}
-
-/// A request that has come whole.
-pub struct Whole {
-    /// What the client signed.
-    pub statement: Statement,
-    /// The pieces that it sent this party, in the order of [`super::Service::sent_to`].
-    pub pieces: Vec<Piece>,
-}
-
 enum State {
     Arriving,
     Waiting(Arc<Whole>),
@@ -107,6 +42,7 @@ enum State {
 
 struct Entry {
     digest: Hash,
+    model: Hash,
     since: Instant,
     /// When it may be proposed.
     not_before: Instant,
@@ -172,8 +108,18 @@ impl Queue {
     }
 
     /// Sets the models that requests may name, with the words of a request; `None` while the party
-    /// has none ready. Requests that wait stay.
-    pub fn serve(&mut self, models: Option<BTreeMap<Hash, u64>>) {
+    /// has none ready. Requests that wait stay, but those for a model that is no longer served are
+    /// refused.
+    pub fn serve(&mut self, models: Option<BTreeMap<Hash, u64>>, now: Instant) {
+        if let Some(models) = &models {
+            let gone = self.entries.iter().filter_map(|(key, entry)| {
+                let is_here = matches!(entry.state, State::Arriving | State::Waiting(_));
+                (is_here && !models.contains_key(&entry.model)).then_some(*key)
+            });
+            for key in gone.collect::<Vec<_>>() {
+                self.end(key, End::Refused(unknown()), now);
+            }
+        }
         self.models = models;
     }
 
@@ -223,6 +169,7 @@ impl Queue {
                 self.open += 1;
                 let entry = Entry {
                     digest,
+                    model: statement.model,
                     since: now,
                     not_before: now,
                     listeners: 1,
@@ -260,10 +207,7 @@ impl Queue {
                     "it has another length than the model's input",
                 ));
             }
-            None => {
-                let reason = "it serves no such version of a model; ask for the models again";
-                return Err(Refusal::of(Cause::Unknown, reason));
-            }
+            None => return Err(unknown()),
         }
         if late.unsigned_abs() > FRESH {
             return Err(Refusal::of(
@@ -308,8 +252,9 @@ impl Queue {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
-        // It may have come on two connections.
-        if matches!(entry.state, State::Arriving) {
+        // It may have come on two connections. Pieces of another statement would be computed under
+        // a digest that they do not fit.
+        if matches!(entry.state, State::Arriving) && entry.digest == whole.statement.digest() {
             entry.state = State::Waiting(Arc::new(whole));
             self.clients[key.0].waiting.push_back(key.1);
         }
@@ -317,15 +262,23 @@ impl Queue {
 
     /// Records that a connection no longer waits for a request. Without any, a request that was not
     /// taken yet is dropped.
-    pub fn left(&mut self, key: Key) {
+    pub fn left(&mut self, left: &Proposed) {
+        let key = left.key;
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
+        if entry.digest != left.digest {
+            return;
+        }
         entry.listeners = entry.listeners.saturating_sub(1);
-        if entry.listeners == 0 && matches!(entry.state, State::Arriving | State::Waiting(_)) {
+        if entry.listeners > 0 {
+            return;
+        }
+        if matches!(entry.state, State::Arriving | State::Waiting(_)) {
             self.entries.remove(&key);
             self.closed(key);
         }
+        self.forget_answers();
     }
 
     /// Counts a request as no longer open.
@@ -364,10 +317,7 @@ impl Queue {
         loop {
             let key = (client, *self.clients[client].waiting.get(*place)?);
             let entry = self.entries.get(&key)?;
-            let State::Waiting(whole) = &entry.state else {
-                return None;
-            };
-            let named = whole.statement.model;
+            let named = entry.model;
             if entry.not_before <= now {
                 if *model.get_or_insert(named) != named {
                     return None;
@@ -388,10 +338,8 @@ impl Queue {
     /// Returns the model that a waiting request names.
     #[must_use]
     pub fn model(&self, key: Key) -> Option<Hash> {
-        match &self.entries.get(&key)?.state {
-            State::Waiting(whole) => Some(whole.statement.model),
-            _ => None,
-        }
+        let entry = self.entries.get(&key)?;
+        matches!(entry.state, State::Waiting(_)).then_some(entry.model)
     }
 
     /// Returns whether a request waits, as it was proposed.
@@ -511,18 +459,26 @@ impl Queue {
         entry.state = State::Ended(end);
         self.ended.push_back((now, key));
         self.closed(key);
-        while self.kept_words > MOST_KEPT && self.kept.len() > 1 {
-            self.forget_answer();
-        }
+        self.forget_answers();
         true
     }
 
-    fn forget_answer(&mut self) {
-        let Some(entry) = self
-            .kept
-            .pop_front()
-            .and_then(|key| self.entries.get_mut(&key))
-        else {
+    /// Forgets answers, the oldest first, until those that are left are few enough. One for which a
+    /// connection waits is not sent yet, and stays.
+    fn forget_answers(&mut self) {
+        while self.kept_words > MOST_KEPT && self.kept.len() > 1 {
+            let is_sent = |key| self.entries.get(key).is_none_or(|of| of.listeners == 0);
+            let Some(place) = self.kept.iter().position(is_sent) else {
+                return;
+            };
+            if let Some(key) = self.kept.remove(place) {
+                self.forget_answer(key);
+            }
+        }
+    }
+
+    fn forget_answer(&mut self, key: Key) {
+        let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
         if let State::Ended(End::Answered(answer)) = &entry.state {
@@ -532,13 +488,20 @@ impl Queue {
         }
     }
 
-    /// Returns what a client is told of its request, if it has ended. Without an entry it has been
-    /// dropped.
+    /// Returns what a client is told of its request, if it has ended or is not known here.
     #[must_use]
-    pub fn told(&self, key: Key) -> Option<End> {
-        match &self.entries.get(&key)?.state {
-            State::Ended(end) => Some(end.clone()),
-            _ => None,
+    pub fn told(&self, asked: &Proposed) -> Option<End> {
+        let entry = self.entries.get(&asked.key);
+        match entry.filter(|entry| entry.digest == asked.digest) {
+            Some(Entry {
+                state: State::Ended(end),
+                ..
+            }) => Some(end.clone()),
+            Some(_) => None,
+            None => {
+                let reason = "this party does not know it any more; ask anew";
+                Some(End::Refused(Refusal::of(Cause::Lost, reason)))
+            }
         }
     }
 
@@ -569,8 +532,13 @@ impl Queue {
                 break;
             }
             self.ended.pop_front();
-            if self.kept.front() == Some(&key) {
-                self.forget_answer();
+            if self.entries.get(&key).is_some_and(|of| of.listeners > 0) {
+                self.ended.push_back((now, key));
+                continue;
+            }
+            if let Some(place) = self.kept.iter().position(|kept| *kept == key) {
+                self.kept.remove(place);
+                self.forget_answer(key);
             }
             self.entries.remove(&key);
         }
@@ -591,6 +559,12 @@ impl Client {
 pub(super) fn starting() -> Refusal {
     let reason = "it has no models ready yet: a session with the other parties begins";
     Refusal::until(Cause::Starting, Duration::from_millis(250), reason)
+}
+
+/// Returns the refusal of a request for a model that is not served, or no longer.
+fn unknown() -> Refusal {
+    let reason = "it serves no such version of a model; ask for the models again";
+    Refusal::of(Cause::Unknown, reason)
 }
 
 fn refused(cause: Cause, reason: &str) -> Admission {

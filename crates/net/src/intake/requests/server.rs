@@ -138,7 +138,11 @@ impl Requests {
         }
         let mut state = self.shared.state();
         state.description = models.as_ref().map(|(text, _)| Arc::from(*text));
-        state.queue.serve(models.map(|(_, words)| words));
+        let words = models.map(|(_, words)| words);
+        state.queue.serve(words, Instant::now());
+        drop(state);
+        // Requests for models that are gone have been refused.
+        self.shared.notify();
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-use super::queue::{Admission, Answer, End, Key, Limits, Queue, Quota, Whole};
+use super::queue::{Admission, Answer, End, Key, Limits, Proposed, Queue, Quota, Whole};
 use super::statement::Statement;
 use super::wire::{Cause, Question, Refusal, Told};
 use super::{Asked, Caller, FRESH, Open, Requests, Service};
@@ -36,7 +36,7 @@ fn queue(now: Instant) -> Queue {
         waiting: 2,
     };
     let mut queue = Queue::new(limits, &[quota; 2], now);
-    queue.serve(Some(BTreeMap::from([(MODEL, WORDS), ([8; 32], 1)])));
+    queue.serve(Some(BTreeMap::from([(MODEL, WORDS), ([8; 32], 1)])), now);
     queue
 }
 
@@ -44,6 +44,15 @@ fn cause(admission: &Admission) -> Option<Cause> {
     match admission {
         Admission::Refused(refusal) => Some(refusal.cause),
         _ => None,
+    }
+}
+
+/// A request of [`statement`], as a connection waits for it.
+fn asked(client: usize, number: u8) -> Proposed {
+    let of = statement(client as u64, number);
+    Proposed {
+        key: (client, of.number),
+        digest: of.digest(),
     }
 }
 
@@ -83,12 +92,14 @@ fn a_number_is_used_once_and_its_answer_is_kept() {
     assert!(queue.end(key, answered(1), now));
     assert!(!queue.end(key, answered(2), now), "it is answered once");
     assert_eq!(queue.admit(0, &statement(0, 1), 0, now), Admission::Known);
-    assert_eq!(queue.told(key), Some(answered(1)));
+    assert_eq!(queue.told(&asked(0, 1)), Some(answered(1)));
     assert_eq!(queue.open(), 0);
     // For as long as a statement is fresh, its number is known.
     let later = now + Duration::from_secs(2 * FRESH);
     queue.expire(later);
     assert_eq!(queue.admit(0, &statement(0, 1), 0, later), Admission::Known);
+    // All four connections have heard the answer.
+    (0..4).for_each(|_| queue.left(&asked(0, 1)));
     let later = later + Duration::from_secs(1);
     queue.expire(later);
     let late = queue.admit(0, &statement(0, 1), 2 * FRESH as i64 + 1, later);
@@ -146,7 +157,7 @@ fn refusals_name_their_cause() {
     assert_eq!(cause(&long), Some(Cause::Invalid));
     let early = queue.admit(0, &statement(0, 1), -(FRESH as i64) - 1, now);
     assert_eq!(cause(&early), Some(Cause::Invalid));
-    queue.serve(None);
+    queue.serve(None, now);
     let starting = queue.admit(0, &statement(0, 1), 0, now);
     assert_eq!(cause(&starting), Some(Cause::Starting));
     queue.drain();
@@ -196,27 +207,131 @@ fn batches_take_clients_in_turn_and_one_model() {
 fn what_nobody_waits_for_is_dropped_and_what_waits_too_long_is_refused() {
     let now = Instant::now();
     let mut queue = queue(now);
-    let gone = wait(&mut queue, 0, 1, now);
-    queue.left(gone);
+    wait(&mut queue, 0, 1, now);
+    queue.left(&asked(0, 1));
     assert_eq!(queue.open(), 0);
     let key = wait(&mut queue, 0, 2, now);
     assert!(queue.promise(&queue.propose(1, now)[0]));
-    queue.left(key);
+    queue.left(&asked(0, 2));
     queue.expire(now + Duration::from_secs(11));
     assert_eq!(queue.open(), 1, "all parties have been promised it");
     assert!(queue.taken(key, now).is_some());
     queue.give_back();
     assert_eq!(queue.open(), 0, "nobody waits for it any more");
-    let key = wait(&mut queue, 0, 3, now);
+    wait(&mut queue, 0, 3, now);
     assert!(queue.promise(&queue.propose(1, now)[0]));
     assert!(queue.propose(9, now).is_empty());
     queue.give_back();
     assert_eq!(queue.propose(9, now).len(), 1);
     queue.expire(now + Duration::from_secs(11));
-    let Some(End::Refused(refusal)) = queue.told(key) else {
+    let Some(End::Refused(refusal)) = queue.told(&asked(0, 3)) else {
         panic!("it is refused");
     };
     assert_eq!(refusal.cause, Cause::Deadline);
+}
+
+#[test]
+fn a_number_has_one_statement_while_a_connection_waits() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    // A connection withholds its pieces until after the request has ended and grown old.
+    wait(&mut queue, 0, 1, now);
+    assert_eq!(queue.admit(0, &statement(0, 1), 0, now), Admission::Known);
+    queue.end((0, [1; 16]), answered(1), now);
+    queue.left(&asked(0, 1));
+    let other = Statement {
+        pieces: vec![[3; 32]; 3],
+        ..statement(0, 1)
+    };
+    let old = now + Duration::from_secs(2 * FRESH + 1);
+    queue.expire(old);
+    let conflict = queue.admit(0, &other, 0, old);
+    assert_eq!(cause(&conflict), Some(Cause::Conflict));
+    assert_eq!(queue.told(&asked(0, 1)), Some(answered(1)));
+    // Once it has gone, another request may have the number. What comes late is not its own.
+    queue.left(&asked(0, 1));
+    let older = old + Duration::from_secs(2 * FRESH + 1);
+    queue.expire(older);
+    assert_eq!(queue.admit(0, &other, 0, older), Admission::Wanted);
+    let stray = |statement| Whole {
+        statement,
+        pieces: Vec::new(),
+    };
+    queue.arrived((0, [1; 16]), stray(statement(0, 1)));
+    assert!(queue.propose(9, older).is_empty());
+    queue.left(&asked(0, 1));
+    assert_eq!(queue.open(), 1);
+    let Some(End::Refused(refusal)) = queue.told(&asked(0, 1)) else {
+        panic!("its connection ends");
+    };
+    assert_eq!(refusal.cause, Cause::Lost);
+    let of_other = Proposed {
+        digest: other.digest(),
+        ..asked(0, 1)
+    };
+    assert_eq!(queue.told(&of_other), None);
+    queue.arrived((0, [1; 16]), stray(other));
+    assert_eq!(queue.propose(9, older), [of_other]);
+}
+
+#[test]
+fn an_answer_is_kept_until_it_is_sent() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    let long = |tag| {
+        let words = vec![0; 3 << 20];
+        let tag = [tag; 32];
+        End::Answered(Arc::new(Answer { tag, words }))
+    };
+    for number in 1..4 {
+        let key = wait(&mut queue, 0, number, now);
+        queue.end(key, long(number), now);
+    }
+    for number in 1..4 {
+        let told = queue.told(&asked(0, number));
+        assert!(
+            told == Some(long(number)),
+            "answer {number} is not sent yet"
+        );
+    }
+    // Those that have been sent make room, until few enough are left.
+    queue.left(&asked(0, 2));
+    queue.left(&asked(0, 1));
+    for number in 1..3 {
+        let Some(End::Refused(refusal)) = queue.told(&asked(0, number)) else {
+            panic!("answer {number} is no longer kept");
+        };
+        assert_eq!(refusal.cause, Cause::Lost);
+    }
+    queue.left(&asked(0, 3));
+    assert!(queue.told(&asked(0, 3)) == Some(long(3)));
+}
+
+#[test]
+fn requests_for_a_model_that_is_gone_are_refused() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    wait(&mut queue, 0, 1, now);
+    let arriving = queue.admit(0, &statement(0, 2), 0, now);
+    assert_eq!(arriving, Admission::Wanted);
+    let taken = wait(&mut queue, 1, 1, now);
+    let proposed = queue.propose(9, now);
+    assert!(queue.promise(proposed.iter().find(|each| each.key == taken).unwrap()));
+    // While the parties open another session, requests wait.
+    queue.serve(None, now);
+    assert_eq!(queue.open(), 3);
+    queue.serve(Some(BTreeMap::from([([8; 32], 1)])), now);
+    assert_eq!(queue.open(), 1, "the batch that computes is answered");
+    for number in 1..3 {
+        let Some(End::Refused(refusal)) = queue.told(&asked(0, number)) else {
+            panic!("request {number} would wait in vain");
+        };
+        assert_eq!(refusal.cause, Cause::Unknown);
+    }
+    queue.give_back();
+    assert_eq!(queue.propose(9, now).len(), 1);
+    queue.serve(Some(BTreeMap::from([([8; 32], 1)])), now);
+    assert_eq!(queue.open(), 0);
 }
 
 #[test]
