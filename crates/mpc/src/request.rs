@@ -73,7 +73,9 @@ mod tests {
 
     #[test]
     fn pieces_add_up_to_the_vector() {
-        let vector: Vec<u64> = (0..1001).map(|at| at * 0x9e37_79b9_7f4a_7c15).collect();
+        let vector: Vec<u64> = (0..1001_u64)
+            .map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .collect();
         for pieces in [2, 3, 5] {
             let made = split(&vector, pieces).unwrap();
             let mut sum = made[REST].words.clone();
