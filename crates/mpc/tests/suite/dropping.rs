@@ -135,7 +135,8 @@ pub fn the_bound_is_reached(protocol: &str) {
     let greatest = lost.map(|(x, _)| *x).max();
     // Each summand loses `bits` bits, all of which are ones if most is lost.
     let wanted = |summands: i64, bits: u32| Some(summands * ((1 << bits) - 1) - (1 << bits));
-    let wanted = match (protocol, usual_parties(protocol)) {
+    let sharing = protocol.trim_start_matches("attested_");
+    let wanted = match (sharing, usual_parties(protocol)) {
         ("plain", _) => None,
         ("replicated", _) | (_, 2) => wanted(2, DROPPED),
         // Of the three components of an input, one is zero.
