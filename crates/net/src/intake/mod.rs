@@ -28,6 +28,7 @@
 //! wait until there is room, so memory does not grow with their number.
 
 mod client;
+mod connections;
 pub mod evidence;
 mod rate_floor;
 pub mod requests;

@@ -13,7 +13,7 @@ use crate::process::Process;
 use crate::tcp::Listener;
 use crate::tcp::tls;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ impl Intake {
         let accepting = thread::Builder::new()
             .name("clients' intake".to_owned())
             .spawn(move || {
-                while !entered.state().is_closed {
+                while !entered.state().connections.is_closed() {
                     match socket.accept() {
                         Ok((socket, _)) => admit(&entered, socket),
                         // No client is there, or it has gone again.
@@ -307,13 +307,7 @@ impl Drop for Intake {
             std::mem::forget(self.accepting.take());
             return;
         }
-        let mut state = self.shared.state();
-        state.is_closed = true;
-        for socket in state.sockets.values() {
-            // A connection that has already ended cannot be shut down.
-            drop(socket.shutdown(Shutdown::Both));
-        }
-        drop(state);
+        self.shared.state().connections.close();
         self.shared.notify();
         // The next intake may open at the same address once the thread has closed its socket. A
         // thread that has panicked has closed it too.

@@ -1,21 +1,19 @@
 //! Shared state of an intake's connections: the round, the outcome of the last one, and the
 //! clients.
 
+use super::connections::Connections;
 use super::evidence::Vouching;
 use super::round::Round;
 use super::statement::Hash;
 use crate::tcp::pinned::Pinned;
 use rustls::ServerConfig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Most connections of one client at a time.
 const MOST_CONNECTIONS: usize = 4;
-
-/// Most connections at a time whose client is not identified yet.
-const MOST_STRANGERS: usize = 256;
 
 /// Most reasons that are kept for refusals of one client.
 pub(super) const MOST_REASONS: usize = 16;
@@ -47,7 +45,7 @@ pub(super) struct IntakeState {
 /// The part of the state that changes.
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) is_closed: bool,
+    pub(super) connections: Connections,
     /// The latest round, and the hash of its model.
     pub(super) round: Option<(Round, Hash)>,
     /// Clients that joined the latest round that ended and were not whole in it.
@@ -64,12 +62,8 @@ pub(super) struct State {
     /// Number of vectors that the latest round gave out, whose memory their user may lend for the
     /// next round.
     pub(super) given_out: usize,
-    pub(super) sockets: HashMap<u64, TcpStream>,
     /// Connections on which clients send their pieces.
     uploading: HashMap<usize, u64>,
-    next_socket: u64,
-    strangers: usize,
-    present: HashMap<usize, usize>,
 }
 
 /// A round that is over.
@@ -115,7 +109,7 @@ impl IntakeState {
                 return Some(found);
             }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || state.is_closed {
+            if left.is_zero() || state.connections.is_closed() {
                 return None;
             }
             let waited = self.changed.wait_timeout(state, left);
@@ -144,9 +138,8 @@ impl IntakeState {
     pub(super) fn uploads(&self, client: usize, id: u64) {
         let mut state = self.state();
         let earlier = state.uploading.insert(client, id);
-        if let Some(socket) = earlier.and_then(|earlier| state.sockets.get(&earlier)) {
-            // A connection that has already ended cannot be shut down.
-            drop(socket.shutdown(Shutdown::Both));
+        if let Some(earlier) = earlier {
+            state.connections.cut(earlier);
         }
     }
 
@@ -160,38 +153,16 @@ impl IntakeState {
 
     /// Records a connection, unless there are too many or the intake is closed.
     pub(super) fn enter(&self, socket: &TcpStream) -> Option<u64> {
-        let copy = socket.try_clone().ok()?;
-        let mut state = self.state();
-        if state.is_closed || state.strangers >= MOST_STRANGERS {
-            return None;
-        }
-        state.strangers += 1;
-        let id = state.next_socket;
-        state.next_socket += 1;
-        state.sockets.insert(id, copy);
-        Some(id)
+        self.state().connections.enter(socket)
     }
 
     /// Records that a connection's client is identified. Returns false if it has too many
     /// connections.
     pub(super) fn is_known(&self, client: usize) -> bool {
-        let mut state = self.state();
-        state.strangers -= 1;
-        let present = state.present.entry(client).or_default();
-        *present += 1;
-        *present <= MOST_CONNECTIONS
+        self.state().connections.is_known(client, MOST_CONNECTIONS)
     }
 
     pub(super) fn leave(&self, id: u64, client: Option<usize>) {
-        let mut state = self.state();
-        state.sockets.remove(&id);
-        match client {
-            None => state.strangers -= 1,
-            Some(client) => {
-                if let Some(present) = state.present.get_mut(&client) {
-                    *present -= 1;
-                }
-            }
-        }
+        self.state().connections.leave(id, client);
     }
 }

@@ -299,7 +299,7 @@ fn wait(shared: &Shared, stream: &mut Stream, asked: &Proposed) -> Option<End> {
         if found.is_some() {
             return found;
         }
-        if shared.state().is_closed || stream.sock.is_gone() {
+        if shared.state().connections.is_closed() || stream.sock.is_gone() {
             return None;
         }
     }

@@ -14,7 +14,7 @@ use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::{Listener, tls};
 use std::collections::BTreeMap;
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -97,7 +97,7 @@ impl Requests {
         let accepting = thread::Builder::new()
             .name("requests".to_owned())
             .spawn(move || {
-                while !entered.state().is_closed {
+                while !entered.state().connections.is_closed() {
                     match socket.accept() {
                         Ok((socket, _)) => admit(&entered, socket),
                         // No client is there, or it has gone again.
@@ -332,13 +332,7 @@ impl Drop for Requests {
             std::mem::forget(self.accepting.take());
             return;
         }
-        let mut state = self.shared.state();
-        state.is_closed = true;
-        for socket in state.sockets.values() {
-            // A connection that has already ended cannot be shut down.
-            drop(socket.shutdown(Shutdown::Both));
-        }
-        drop(state);
+        self.shared.state().connections.close();
         self.shared.notify();
         // The address is free again once the thread has closed its socket. A thread that has
         // panicked has closed it too.

@@ -2,18 +2,16 @@
 
 use super::Service;
 use super::queue::Queue;
+use crate::intake::connections::Connections;
 use crate::tcp::pinned::Pinned;
 use rustls::ServerConfig;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most connections of one client at a time.
 const MOST_CONNECTIONS: usize = 128;
-
-/// Most connections at a time whose client is not identified yet.
-const MOST_STRANGERS: usize = 256;
 
 /// Most kinds of refusals that are counted.
 const MOST_COUNTED: usize = 1024;
@@ -34,15 +32,11 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) queue: Queue,
     pub(super) description: Option<Arc<[u8]>>,
-    pub(super) is_closed: bool,
+    pub(super) connections: Connections,
     /// Connections that wait for an answer, or send one.
     pub(super) listening: usize,
     /// Refusals since they were last asked for, by client and cause.
     pub(super) refused: BTreeMap<(Option<usize>, &'static str), u64>,
-    pub(super) sockets: HashMap<u64, TcpStream>,
-    next_socket: u64,
-    strangers: usize,
-    present: HashMap<usize, usize>,
 }
 
 impl State {
@@ -50,13 +44,9 @@ impl State {
         Self {
             queue,
             description: None,
-            is_closed: false,
+            connections: Connections::default(),
             listening: 0,
             refused: BTreeMap::new(),
-            sockets: HashMap::new(),
-            next_socket: 0,
-            strangers: 0,
-            present: HashMap::new(),
         }
     }
 }
@@ -82,7 +72,7 @@ impl Shared {
                 return Some(found);
             }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || state.is_closed {
+            if left.is_zero() || state.connections.is_closed() {
                 return None;
             }
             let waited = self.changed.wait_timeout(state, left);
@@ -99,37 +89,15 @@ impl Shared {
 
     /// Records a connection, unless there are too many or this side is closed.
     pub(super) fn enter(&self, socket: &TcpStream) -> Option<u64> {
-        let copy = socket.try_clone().ok()?;
-        let mut state = self.state();
-        if state.is_closed || state.strangers >= MOST_STRANGERS {
-            return None;
-        }
-        state.strangers += 1;
-        let id = state.next_socket;
-        state.next_socket += 1;
-        state.sockets.insert(id, copy);
-        Some(id)
+        self.state().connections.enter(socket)
     }
 
     /// Records that a connection's client is identified. Returns false if it has too many.
     pub(super) fn is_known(&self, client: usize) -> bool {
-        let mut state = self.state();
-        state.strangers -= 1;
-        let present = state.present.entry(client).or_default();
-        *present += 1;
-        *present <= MOST_CONNECTIONS
+        self.state().connections.is_known(client, MOST_CONNECTIONS)
     }
 
     pub(super) fn leave(&self, id: u64, client: Option<usize>) {
-        let mut state = self.state();
-        state.sockets.remove(&id);
-        match client {
-            None => state.strangers -= 1,
-            Some(client) => {
-                if let Some(present) = state.present.get_mut(&client) {
-                    *present -= 1;
-                }
-            }
-        }
+        self.state().connections.leave(id, client);
     }
 }
