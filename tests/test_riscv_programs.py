@@ -19,7 +19,8 @@ VERSION = "12.2.0"
 def test_programs_are_small() -> None:
     sizes = {path.name: path.stat().st_size for path in PROGRAMS.glob("*.elf")}
     assert len(sizes) > 15
-    assert max(sizes.values()) <= 64 << 10, sizes
+    # Most of the largest are the lines by which places in it are named.
+    assert max(sizes.values()) <= 96 << 10, sizes
     assert sum(sizes.values()) <= 1 << 20, sizes
 
 

@@ -174,7 +174,8 @@ def test_noise_on_the_count_is_accounted_for(tmp_path: Path) -> None:
     rules = f'{RULES}noise = "pairs"\nsigma = 0.001\ndivisor = 7.0\nquantile_sigma = 0.01\n'
     config = written(tmp_path, len(NORMS), rules=rules)
     reports, _ = rounds(config, 1)
-    assert 0.9 < reports[0].fraction <= 1.0
+    # All of it, with noise of a deviation of 0.01 for each of three servers.
+    assert abs(reports[0].fraction - 1.0) < 0.1
     assert reports[0].epsilons is not None
 
 
