@@ -140,7 +140,7 @@ fuzz: setup ## fuzz every decoder: SECONDS=60 for each target, TARGETS="frames o
 		$(BIN)/python fuzz/decoders.py $$target --seconds $(SECONDS) || exit 1; done
 
 # Those of Python, in fuzz/decoders.py.
-DECODERS := onnx compiled checkpoints federations
+DECODERS := onnx compiled checkpoints federations services descriptions notices
 TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))) $(DECODERS)
 
 clean: ## remove what was built

@@ -1,4 +1,5 @@
-"""Feeds Python's decoders with damaged files: ONNX, compiled programs, checkpoints, federations.
+"""Feeds Python's decoders with damaged bytes: ONNX, compiled programs, checkpoints, the files of
+federations and services, and what parties of a service say.
 
 A decoder takes a file or raises a :class:`tacit.TacitError`. Any other exception, a run of more
 than :data:`LONGEST` seconds, and memory beyond :data:`MOST_MEMORY` are findings: the input is
@@ -30,6 +31,9 @@ from tacit.compilation.importers import onnx as importer
 from tacit.compilation.program import Program
 from tacit.errors import TacitError
 from tacit.federated.service.config import Federation
+from tacit.serving.batches import Notice, notice_of
+from tacit.serving.config import Service, text_of
+from tacit.serving.description import Described, Tensor, described_in, description_of
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -228,11 +232,59 @@ def federation_seeds(_: Path) -> list[bytes]:
     return [(ROOT / "examples" / "federation.toml").read_bytes()]
 
 
+def accepts_service(content: bytes, folder: Path) -> object:
+    path = folder / "service.toml"
+    path.write_bytes(content)
+    return Service.read(path)
+
+
+def service_seeds(_: Path) -> list[bytes]:
+    party = {"address": "a:1", "clients": "a:2", "status": "a:3", "certificate": "party.pem"}
+    client = {"name": "app", "certificate": "client.pem", "per_minute": 60, "waiting": 4}
+    model = {"name": "net", "program": "net.py:build", "owner": 0, "shape": [1, 4]}
+    compiled = {"name": "lenet", "program": "lenet.tacit", "owner": 1, "weights": "lenet.pt"}
+    limits = {"queue": 9, "batch": 4, "wait": 1.5, "deadline": 5}
+    dealt = {
+        "protocol": "additive",
+        "source": "dealer",
+        "dealer": {"address": "d:1", "certificate": "dealer.pem"},
+        "attestation": {"kind": "simulated", "allow_simulated": True, "measurements": ["ab" * 32]},
+    }
+    texts = [
+        text_of("trial", [party] * 3, [client], [model, compiled], limits=limits),
+        text_of("trial", [party] * 2, [client], [compiled], **dealt),
+    ]
+    return [text.encode() for text in texts]
+
+
+def accepts_description(content: bytes, _: Path) -> object:
+    return described_in(content)
+
+
+def description_seeds(_: Path) -> list[bytes]:
+    given = Tensor("input", "float32", (1, 4), 16)
+    result = Tensor("output", "int64", (1,), 0)
+    described = Described("net", "1", "ab" * 32, (given,), (result,))
+    return [description_of([described]), description_of([described] * 2)]
+
+
+def accepts_notice(content: bytes, _: Path) -> object:
+    return notice_of(1, content)
+
+
+def notice_seeds(_: Path) -> list[bytes]:
+    rows = tuple((client, bytes(16), bytes(32)) for client in range(3))
+    return [Notice().to_bytes(), Notice(rows, bytes(32), True, "ab", rows, rows).to_bytes()]
+
+
 TARGETS = {
     "onnx": Target(accepts_onnx, onnx_seeds, damaged),
     "compiled": Target(accepts_program, program_seeds, damaged_program),
     "checkpoints": Target(accepts_checkpoint, checkpoint_seeds, damaged_checkpoint),
     "federations": Target(accepts_federation, federation_seeds, damaged),
+    "services": Target(accepts_service, service_seeds, damaged),
+    "descriptions": Target(accepts_description, description_seeds, damaged),
+    "notices": Target(accepts_notice, notice_seeds, damaged),
 }
 
 

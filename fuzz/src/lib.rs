@@ -9,6 +9,7 @@ mod files;
 mod messages;
 mod network;
 mod programs;
+mod requests;
 
 /// A decoder, and the inputs that fuzzing starts with.
 pub struct Target {
@@ -21,10 +22,11 @@ pub struct Target {
 }
 
 /// All targets. Each has a binary in `fuzz_targets`.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     network::FRAMES,
     network::GREETINGS,
     network::SUBMISSIONS,
+    requests::REQUESTS,
     network::CERTIFICATES,
     network::CONFIGURATIONS,
     files::DEMANDS,

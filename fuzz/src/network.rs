@@ -4,6 +4,7 @@ use crate::Target;
 use net::certificates;
 use net::config::Config;
 use net::frame::{Decoder, Frame, Kind};
+use net::intake::evidence::{SIGNATURE, Shown};
 use net::intake::statement::Statement;
 use net::intake::wire::{Reply, Request};
 use std::io::{self, Read};
@@ -224,6 +225,10 @@ fn submissions() -> Vec<Vec<u8>> {
             federation,
             round: 3,
         },
+        Request::Attest {
+            federation,
+            nonce: hash,
+        },
     ];
     let replies = [
         Reply::Task {
@@ -248,6 +253,14 @@ fn submissions() -> Vec<Vec<u8>> {
         Reply::NotYet,
         Reply::Refusal("the round is over".into()),
         Reply::Closed,
+        Reply::Evidence(Shown {
+            made: 8,
+            key: hash,
+            policy: hash,
+            program: hash,
+            signature: [9; SIGNATURE],
+            evidence: vec![10; 100],
+        }),
     ];
     let mut seeds = Vec::new();
     for request in requests {

@@ -82,9 +82,19 @@ class Client:
             number,
             self.service.certificate_of(own),
             _core.read_private_key(str(own.key)),
+            self.service.judging,
         )
         self._known: tuple[Described, ...] | None = None
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="tacit client")
+
+    @property
+    def threat_model(self) -> str:
+        """What is protected against whom. Connections are protected by TLS 1.3."""
+        service = self.service
+        model = _core.threat_model(service.protocol, len(service.parties), service.source)
+        judging = service.judging
+        attested = "" if judging is None else f"; {_core.attestation_model(judging.kind)}"
+        return f"{model}; links: TLS 1.3, mutual certificates{attested}"
 
     def models(self, timeout: float | None = None) -> dict[str, Model]:
         """Asks the parties for their models, by name.

@@ -96,6 +96,18 @@ class Reading:
                 raise self.wrong(f"{where} lacks {name!r}")
         return found
 
+    def attestation(self, table: dict[str, Any] | None) -> str | None:
+        """Returns the text of a table ``[attestation]`` as the extension reads it, with absolute
+        paths; ``None`` if there is none."""
+        if table is None:
+            return None
+        if isinstance(collateral := table.get("collateral"), str):
+            table = {**table, "collateral": str((self.path.parent / collateral).absolute())}
+        try:
+            return "\n".join(entries(table))
+        except TypeError:
+            raise self.wrong("[attestation] has dates; it has texts, numbers and lists") from None
+
     def address(self, what: str, address: str) -> str:
         """Checks that an entry is a host and a port, and returns it."""
         if not _ADDRESS.fullmatch(address):

@@ -1,5 +1,5 @@
-//! The data in the report of a federation's server for its clients: it ties the report to one
-//! process of one server.
+//! The data in the report of a server for its clients, in a federation or a service: it ties the
+//! report to one process of one server.
 
 use crate::binding::{DATA, filled};
 
@@ -8,8 +8,9 @@ const DOMAIN: &str = "tacit 2026 attested intake: data of a report";
 /// What the report of a server for its clients is made for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IntakeBinding<'a> {
-    /// Digest of the federation: its name, and the servers' certificates in their order.
-    pub federation: [u8; 32],
+    /// Digest of the federation or the service: its name, and the certificates of its servers or
+    /// parties in their order.
+    pub intake: [u8; 32],
     /// Number of the server that the report is of.
     pub server: usize,
     /// The server's TLS certificate, in DER.
@@ -33,7 +34,7 @@ impl IntakeBinding<'_> {
         for number in [self.server as u64, self.made, certificate] {
             hasher.update(&number.to_le_bytes());
         }
-        for part in [&self.federation, &self.key, &self.policy, &self.program] {
+        for part in [&self.intake, &self.key, &self.policy, &self.program] {
             hasher.update(part);
         }
         hasher.update(self.certificate);
@@ -49,7 +50,7 @@ mod tests {
     #[test]
     fn every_part_counts_and_parties_reports_are_others() {
         let first = IntakeBinding {
-            federation: [1; 32],
+            intake: [1; 32],
             server: 0,
             certificate: b"certificate",
             key: [2; 32],
@@ -58,7 +59,7 @@ mod tests {
             made: 5,
         };
         let changes: [fn(&mut IntakeBinding<'_>); 8] = [
-            |it| it.federation[0] ^= 1,
+            |it| it.intake[0] ^= 1,
             |it| it.server = 1,
             |it| it.certificate = b"certificatf",
             |it| it.certificate = b"certificat",
@@ -75,7 +76,7 @@ mod tests {
         let party = Binding {
             nonces: &[],
             role: 0,
-            roster: first.federation,
+            roster: first.intake,
             certificate: first.certificate,
             key: first.key,
             policy: first.policy,

@@ -38,6 +38,9 @@ pub const MOST_WORDS: usize = 1 << 27;
 /// Words that are allocated before the first of them arrives.
 const FIRST_WORDS: usize = 1 << 16;
 
+/// Bytes of a signed payload that are hashed at a time, while they are in cache.
+const HASHED: usize = 1 << 16;
+
 /// Most words of a frame without data: a party and a reason.
 const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 
@@ -106,6 +109,8 @@ pub struct Signature {
     pub places: Vec<u64>,
     /// The Ed25519 signature.
     pub bytes: [u8; 64],
+    /// BLAKE3 of the payload, if a [`Decoder`] has hashed it as it came. It is not on the wire.
+    pub content: Option<[u8; 32]>,
 }
 
 impl Signature {
@@ -220,6 +225,8 @@ pub struct Decoder {
     payload: Vec<u64>,
     /// Bytes of the payload that have come.
     filled: usize,
+    /// Hash of these, if the frame is signed.
+    content: Option<blake3::Hasher>,
     /// Bytes of payload of all previous messages.
     received: u64,
     pool: Arc<BufferPool>,
@@ -240,6 +247,7 @@ impl Decoder {
             header: None,
             payload: Vec::new(),
             filled: 0,
+            content: None,
             received: 0,
             pool,
         }
@@ -290,7 +298,12 @@ impl Decoder {
         fill(from, &mut self.head[..head_end], &mut self.begun)?;
         // The name is checked before the payload is waited for.
         let name = name(&self.head[HEADER..name_end])?;
+        if header.is_signed && self.content.is_none() {
+            self.content = Some(blake3::Hasher::new());
+        }
         self.read_words(from, header.words)?;
+        let content = self.content.take();
+        let content = content.map(|content| *content.finalize().as_bytes());
         let frame = Frame {
             kind: header.kind,
             channel: header.channel,
@@ -301,7 +314,7 @@ impl Decoder {
             piggyback: self.head[name_end..signature_at].to_vec(),
             signature: header
                 .is_signed
-                .then(|| Box::new(signature(&self.head[signature_at..head_end]))),
+                .then(|| Box::new(signature(&self.head[signature_at..head_end], content))),
             payload: std::mem::take(&mut self.payload),
         };
         self.received = self.received();
@@ -319,21 +332,29 @@ impl Decoder {
                 let more = words.min((2 * whole).max(FIRST_WORDS));
                 self.payload.resize(more, 0);
             }
-            let bytes = bytemuck::cast_slice_mut(&mut self.payload);
-            fill(from, bytes, &mut self.filled)?;
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.payload);
+            let Some(content) = &mut self.content else {
+                fill(from, bytes, &mut self.filled)?;
+                continue;
+            };
+            let (begin, end) = (self.filled, bytes.len().min(self.filled + HASHED));
+            let read = fill(from, &mut bytes[..end], &mut self.filled);
+            content.update(&bytes[begin..self.filled]);
+            read?;
         }
         Ok(())
     }
 }
 
 /// Reads a signature.
-fn signature(bytes: &[u8]) -> Signature {
+fn signature(bytes: &[u8], content: Option<[u8; 32]>) -> Signature {
     let (receivers, rest) = bytes.split_at(8);
     let (places, bytes) = rest.split_at(rest.len() - 64);
     Signature {
         receivers: number(receivers),
         places: places.chunks_exact(8).map(number).collect(),
         bytes: std::array::from_fn(|at| bytes[at]),
+        content,
     }
 }
 

@@ -36,7 +36,7 @@ fn frames() -> impl Strategy<Value = Frame> {
     )
         .prop_map(
             |(kind, channel, depth, [sequence, parameters], name, piggyback, payload)| Frame {
-                signature: signed(kind, sequence),
+                signature: signed(kind, sequence, &payload),
                 kind,
                 channel,
                 depth,
@@ -53,14 +53,15 @@ fn frames() -> impl Strategy<Value = Frame> {
         )
 }
 
-/// Returns a signature for each second frame that may have one.
-fn signed(kind: Kind, sequence: u64) -> Option<Box<Signature>> {
+/// Returns a signature for each second frame that may have one, as a decoder gives it.
+fn signed(kind: Kind, sequence: u64, payload: &[u64]) -> Option<Box<Signature>> {
     let may = matches!(kind, Kind::Data | Kind::End);
     (may && sequence % 2 == 0).then(|| {
         Box::new(Signature {
             receivers: sequence,
             places: (0..sequence.count_ones().into()).map(|at| !at).collect(),
             bytes: std::array::from_fn(|at| at as u8),
+            content: Some(*blake3::hash(bytemuck::cast_slice(payload)).as_bytes()),
         })
     })
 }
@@ -94,6 +95,38 @@ impl Read for Pausing<'_> {
         into[..n].copy_from_slice(&self.rest[..n]);
         self.rest = &self.rest[n..];
         Ok(n)
+    }
+}
+
+#[test]
+fn a_long_signed_payload_is_hashed_as_it_comes() {
+    let payload: Vec<u64> = (0..40_000).collect();
+    for most in [1 << 14, 10_001, 1 << 20] {
+        let frame = Frame {
+            kind: Kind::Data,
+            channel: 1,
+            depth: 2,
+            sequence: 4,
+            parameters: 3,
+            name: "step".into(),
+            piggyback: Vec::new(),
+            signature: signed(Kind::Data, 4, &payload),
+            payload: payload.clone(),
+        };
+        let bytes = encode(&frame);
+        let mut stream = Pausing {
+            rest: &bytes,
+            most,
+            pause: false,
+        };
+        let mut decoder = Decoder::default();
+        let read = loop {
+            match decoder.read(&mut stream) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => break read.unwrap(),
+            }
+        };
+        assert!(read == frame, "{most} bytes at a time");
     }
 }
 

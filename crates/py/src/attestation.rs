@@ -20,6 +20,14 @@ pub struct Attestation {
 
 #[pymethods]
 impl Attestation {
+    /// Returns what the dealer of a trial on one machine attests: a kind, and the digest of the
+    /// parties' program that is accepted.
+    #[staticmethod]
+    fn of_trial_dealer(kind: &str, accepted: [u8; 32]) -> PyResult<Self> {
+        let inner = attestation::Attestation::of_trial_dealer(kind, accepted);
+        inner.map(|inner| Self { inner }).map_err(raise)
+    }
+
     /// Returns what a party of a trial on one machine attests: a kind, the digest of the program
     /// that is accepted, and that of its own program.
     #[staticmethod]
@@ -36,11 +44,35 @@ impl Attestation {
         inner.map(|inner| Self { inner }).map_err(raise_at_server)
     }
 
-    /// Returns what a client of a federation judges its servers by.
+    /// Returns what a party of a service attests, from the text of its policy, whose paths are
+    /// absolute, and the service's rules.
     #[staticmethod]
-    fn of_client(policy: &str) -> PyResult<Self> {
-        let inner = attestation::Attestation::of_client(policy);
+    fn of_service(policy: &str, rules: &[u8]) -> PyResult<Self> {
+        let inner = attestation::Attestation::of_service(policy, rules);
+        inner.map(|inner| Self { inner }).map_err(raise)
+    }
+
+    /// Returns what the dealer of a service attests.
+    #[staticmethod]
+    fn of_service_dealer(policy: &str) -> PyResult<Self> {
+        let inner = attestation::Attestation::of_service_dealer(policy);
+        inner.map(|inner| Self { inner }).map_err(raise)
+    }
+
+    /// Returns what a client of a federation judges its servers by, or one of a service its
+    /// parties.
+    #[staticmethod]
+    #[pyo3(signature = (policy, service=false))]
+    fn of_client(policy: &str, service: bool) -> PyResult<Self> {
+        let inner = attestation::Attestation::of_client(policy, service);
         inner.map(|inner| Self { inner }).map_err(raise_at_client)
+    }
+
+    /// Makes evidence of this machine and judges it, as the others would. Returns the firmware's
+    /// status.
+    fn examine(&self, py: Python<'_>) -> PyResult<String> {
+        let examined = py.detach(|| self.inner.examine());
+        examined.map(|verdict| verdict.tcb).map_err(raise)
     }
 
     /// Name of the kind of evidence.
@@ -54,6 +86,12 @@ impl Attestation {
 #[pyfunction]
 pub fn federation_digest<'py>(py: Python<'py>, rules: &[u8]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &attestation::federation(rules))
+}
+
+/// Returns the digest of what a service's parties run, of 32 bytes, from its rules.
+#[pyfunction]
+pub fn service_digest<'py>(py: Python<'py>, rules: &[u8]) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, &attestation::service(rules))
 }
 
 /// Returns the measurement in simulated evidence of this release, in hexadecimal.

@@ -226,7 +226,7 @@ pub fn deal_local(
     timeout: f64,
     threads: Option<usize>,
     network: Option<(f64, f64)>,
-    attestation: Option<(String, [u8; 32])>,
+    attestation: Option<&crate::attestation::Attestation>,
 ) -> PyResult<()> {
     use_threads(threads).map_err(raise)?;
     let local = Local {
@@ -235,10 +235,10 @@ pub fn deal_local(
         addresses,
         identity: Identity { certificates, key },
     };
+    let attestation = attestation.map(|attestation| attestation.inner.clone());
     let serve = || {
         let options = Options::of_dealer(seconds(timeout)?)?.in_words(&PARTIES);
-        let of = |(kind, accepted): (String, _)| Attestation::of_trial_dealer(&kind, accepted);
-        let options = options.attested(attestation.map(of).transpose()?)?;
+        let options = options.attested(attestation)?;
         local.serve(&options.over(imitated(network)?))
     };
     py.detach(serve).map_err(raise)

@@ -96,6 +96,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<attestation::Attestation>()?;
     module.add_function(wrap_pyfunction!(attestation::program_digest, module)?)?;
     module.add_function(wrap_pyfunction!(attestation::federation_digest, module)?)?;
+    module.add_function(wrap_pyfunction!(attestation::service_digest, module)?)?;
     module.add_function(wrap_pyfunction!(
         attestation::simulated_measurement,
         module

@@ -1,17 +1,20 @@
 //! Requests of a service's clients for Python: a party's end, and a client's end.
 
+use crate::attestation::Attestation;
 use crate::beginning::Listener;
 use crate::buffer::Words;
 use crate::errors::{misuse, raise, raise_at_caller};
 use crate::session::Session;
 use ::session::options::seconds;
 use ::session::requests as served;
+use net::intake::evidence::Voucher;
 use net::intake::requests::queue::{Answer, Limits, Proposed, Quota};
 use net::intake::requests::wire::{Cause, Refusal};
 use net::intake::requests::{self, Asked, Caller, Open, Service};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 type Hash = [u8; 32];
@@ -59,6 +62,10 @@ fn rows(proposed: Vec<Proposed>) -> Vec<Row> {
     proposed.into_iter().map(of).collect()
 }
 
+fn voucher(attestation: Option<&Attestation>) -> Option<Arc<dyn Voucher>> {
+    attestation.map(|attestation| Arc::new(attestation.inner.clone()) as _)
+}
+
 fn refusal(cause: &str, reason: &str, again: Option<f64>) -> PyResult<Refusal> {
     let found = Cause::ALL.into_iter().find(|known| known.name() == cause);
     let found = found.ok_or_else(|| misuse(format!("no refusal has the cause {cause:?}")))?;
@@ -72,8 +79,9 @@ fn refusal(cause: &str, reason: &str, again: Option<f64>) -> PyResult<Refusal> {
 #[pymethods]
 impl Requests {
     /// Begins to answer clients. `quotas` says of each client how many requests a minute it may
-    /// make, and how many may wait.
+    /// make, and how many may wait. With an attestation the party attests to each client.
     #[new]
+    #[pyo3(signature = (listener, service, protocol, parties, party, key, clients, quotas, queue, deadline, attestation=None))]
     #[expect(clippy::too_many_arguments, reason = "a configuration, by name")]
     fn new(
         listener: &Listener,
@@ -86,6 +94,7 @@ impl Requests {
         quotas: Vec<(u64, usize)>,
         queue: usize,
         deadline: f64,
+        attestation: Option<&Attestation>,
     ) -> PyResult<Self> {
         let service = served::service(service, protocol, &parties).map_err(raise)?;
         let quota = |(per_minute, waiting)| Quota {
@@ -101,6 +110,7 @@ impl Requests {
             clients: &clients,
             quotas: &quotas,
             limits: Limits { queue, deadline },
+            voucher: voucher(attestation),
         };
         let inner = requests::Requests::open(listener.take()?, &open).map_err(raise)?;
         Ok(Self { inner, service })
@@ -118,6 +128,13 @@ impl Requests {
         let models: BTreeMap<Hash, u64> = models.into_iter().collect();
         let models = description.as_ref().map(|text| (&text[..], models));
         self.inner.serve(models).map_err(raise)
+    }
+
+    /// Attests something else from now on. What clients have handed in is forgotten, and they bring
+    /// it again once they have accepted the new evidence.
+    fn attest(&self, py: Python<'_>, attestation: &Attestation) -> PyResult<()> {
+        let voucher = Arc::new(attestation.inner.clone());
+        py.detach(|| self.inner.attest(voucher)).map_err(raise)
     }
 
     /// Refuses new requests from now on.
@@ -249,7 +266,10 @@ pub struct Request(requests::Request);
 
 #[pymethods]
 impl ServiceClient {
+    /// With an attestation the client judges the evidence of each party by its policy.
     #[new]
+    #[pyo3(signature = (service, protocol, parties, addresses, number, certificate, key, attestation=None))]
+    #[expect(clippy::too_many_arguments, reason = "a configuration, by name")]
     fn new(
         service: &str,
         protocol: &str,
@@ -258,9 +278,11 @@ impl ServiceClient {
         number: usize,
         certificate: &str,
         key: &str,
+        attestation: Option<&Attestation>,
     ) -> PyResult<Self> {
         let service = served::service(service, protocol, &parties).map_err(raise_at_caller)?;
-        let inner = Caller::new(&service, number, certificate, key, &addresses);
+        let voucher = voucher(attestation);
+        let inner = Caller::new(&service, number, certificate, key, &addresses, voucher);
         Ok(Self {
             inner: inner.map_err(raise_at_caller)?,
             service,
@@ -317,6 +339,12 @@ impl ServiceClient {
             Asked::Refused(party, refusal) => (Vec::new(), Some(told_of(party, refusal)), None),
             Asked::Apart(parties) => (Vec::new(), None, Some(parties)),
         })
+    }
+
+    /// How often this client has accepted a party's evidence: once for each connection.
+    #[getter]
+    fn verified(&self) -> u64 {
+        self.inner.verified()
     }
 
     /// Ends the connections that no request uses.

@@ -23,7 +23,13 @@ pub struct Attestation {
     agreed: [u8; 32],
     /// What this member calls itself.
     own: &'static str,
+    /// The file whose table `[attestation]` is the policy.
+    pub(crate) file: &'static str,
 }
+
+/// Names of the files with a table `[attestation]` of a federation and a service.
+const FEDERATION: &str = "federation.toml";
+const SERVICE: &str = "service.toml";
 
 /// Returns the digest of a program from its content, such as that of its file.
 #[must_use]
@@ -35,6 +41,12 @@ pub fn program(content: &[u8]) -> [u8; 32] {
 #[must_use]
 pub fn federation(rules: &[u8]) -> [u8; 32] {
     program_of(&[RELEASE, b"federation", rules])
+}
+
+/// Returns the digest of what the parties of a service run, from its rules as they are encoded.
+#[must_use]
+pub fn service(rules: &[u8]) -> [u8; 32] {
+    program_of(&[RELEASE, b"service", rules])
 }
 
 /// Returns the digest of the dealer's program, which is part of tacit.
@@ -100,17 +112,45 @@ impl Attestation {
         let server = Self::of(policy, federation(rules))?;
         Ok(Self {
             own: "server",
+            file: FEDERATION,
             ..server
         })
     }
 
-    /// Returns what a client of a federation judges its servers by. It runs none of their programs.
+    /// Returns what a party of a service attests, to the other parties and to clients. `policy` is
+    /// the text of its table, with absolute paths.
+    ///
+    /// # Errors
+    /// `Setup` for a policy that is wrong, or that does not name the program of these rules.
+    pub fn of_service(policy: &str, rules: &[u8]) -> Result<Self> {
+        let policy = Policy::of_text(policy, Path::new("")).map_err(|error| refused(&error))?;
+        let party = Self::of(policy, service(rules))?;
+        Ok(Self {
+            file: SERVICE,
+            ..party
+        })
+    }
+
+    /// Returns what the dealer of a service attests.
     ///
     /// # Errors
     /// `Setup` for a policy that is wrong.
-    pub fn of_client(policy: &str) -> Result<Self> {
+    pub fn of_service_dealer(policy: &str) -> Result<Self> {
         let policy = Policy::of_text(policy, Path::new("")).map_err(|error| refused(&error))?;
-        Ok(Self::unchecked(policy, [0; 32]))
+        Ok(Self::unchecked(policy, dealer()))
+    }
+
+    /// Returns what a client judges the servers of a federation, or the parties of a service, by.
+    /// It runs none of their programs.
+    ///
+    /// # Errors
+    /// `Setup` for a policy that is wrong.
+    pub fn of_client(policy: &str, is_of_service: bool) -> Result<Self> {
+        let policy = Policy::of_text(policy, Path::new("")).map_err(|error| refused(&error))?;
+        Ok(Self {
+            file: if is_of_service { SERVICE } else { FEDERATION },
+            ..Self::unchecked(policy, [0; 32])
+        })
     }
 
     /// Returns the name of the kind of evidence.
@@ -131,6 +171,7 @@ impl Attestation {
             policy: Arc::new(policy),
             program,
             own: "party",
+            file: "parties.toml",
         }
     }
 
@@ -144,7 +185,7 @@ impl Attestation {
     ///
     /// # Errors
     /// `Setup` if this machine cannot attest, or the policy does not accept it.
-    pub(crate) fn examine(&self) -> Result<Verdict> {
+    pub fn examine(&self) -> Result<Verdict> {
         let kind = kind_of(self.policy.kind());
         let kind = kind.ok_or_else(|| Error::setup("the kind of evidence is unknown"))?;
         let data = attest::binding::of_challenge("examination");

@@ -8,7 +8,7 @@ use net::intake::evidence::{Vouched, Voucher};
 /// Returns the data in the report of a server.
 fn data(about: &Vouched<'_>) -> [u8; attest::DATA] {
     IntakeBinding {
-        federation: about.federation,
+        intake: about.intake,
         server: about.server,
         certificate: about.certificate,
         key: about.key,
@@ -37,25 +37,25 @@ impl Voucher for Attestation {
         let judged = policy
             .check_program(&about.program)
             .and_then(|()| attest::judge(evidence, policy, Some(&data(about)), attest::now()));
-        judged.map(drop).map_err(|error| said(&error))
+        judged.map(drop).map_err(|error| said(&error, self.file))
     }
 }
 
 /// Returns a refusal as a client reads it, with what to do.
-fn said(error: &Refused) -> String {
+fn said(error: &Refused, file: &str) -> String {
     let remedy = match error {
         Refused::Data => {
-            return "the evidence was made for something else: another federation, server, \
-                    certificate, key, policy, program or time"
+            return "the evidence was made for something else: another federation or service, \
+                    server, certificate, key, policy, program or time"
                 .to_owned();
         }
         Refused::Measurement(_) | Refused::Program(_) => {
-            "if it is right, add it to [attestation] in everybody's federation.toml"
+            &format!("if it is right, add it to [attestation] in everybody's {file}")
         }
-        Refused::Chain(_) => {
-            "if collateral has expired, get the vendor's current one for this client's \
-             federation.toml, and start the client again"
-        }
+        Refused::Chain(_) => &format!(
+            "if collateral has expired, get the vendor's current one for this client's {file}, \
+             and start the client again"
+        ),
         Refused::Tcb { .. } => {
             "its owner must update the firmware, or all accept that status in [attestation]"
         }
@@ -91,7 +91,7 @@ mod tests {
 
     fn about(policy: [u8; 32]) -> Vouched<'static> {
         Vouched {
-            federation: [1; 32],
+            intake: [1; 32],
             server: 1,
             certificate: b"certificate",
             key: [2; 32],
@@ -105,7 +105,7 @@ mod tests {
         let policy = policy(&[attestation::federation(RULES)]);
         (
             Attestation::of_server(&policy, RULES).unwrap(),
-            Attestation::of_client(&policy).unwrap(),
+            Attestation::of_client(&policy, false).unwrap(),
         )
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let about = about(Voucher::policy(&server));
         let evidence = Voucher::make(&server, &about).unwrap();
         let changes: [fn(&mut Vouched<'_>); 6] = [
-            |it| it.federation[0] ^= 1,
+            |it| it.intake[0] ^= 1,
             |it| it.server = 2,
             |it| it.certificate = b"certificatf",
             |it| it.key[0] ^= 1,

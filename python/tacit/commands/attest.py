@@ -37,8 +37,8 @@ def add(commands: Any) -> None:
         "--program",
         type=Path,
         metavar="FILE",
-        help="print the digest of a program, or of what the servers of a federation.toml run, as "
-        "`programs` of a policy names it",
+        help="print the digest of a program, or of what the servers of a federation.toml or the "
+        "parties of a service.toml run, as `programs` of a policy names it",
     )
     parser.add_argument(
         "--simulated",
@@ -64,9 +64,14 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _digest(path: Path) -> str:
-    """Returns the digest of a program, or of the rules of a federation."""
-    from tacit.doctor import is_federation
+    """Returns the digest of a program, or of the rules of a federation or a service."""
+    from tacit.doctor import is_federation, is_service
 
+    if is_service(str(path)):
+        from tacit.serving.attesting import digest_of as digest_of_service
+        from tacit.serving.config import Service
+
+        return digest_of_service(Service.read(path))
     if not is_federation(str(path)):
         return _core.program_digest(_read(path)).hex()
     from tacit.federated.service.attesting import digest_of

@@ -101,6 +101,7 @@ def _deal(parsed: argparse.Namespace) -> NoReturn:
     """Deals to session after session of the parties."""
     from tacit import _core
     from tacit.errors import NetworkError, PeerError, setup_error
+    from tacit.serving.attesting import of_dealer
     from tacit.serving.config import Service
 
     service = Service.read(parsed.config)
@@ -117,6 +118,7 @@ def _deal(parsed: argparse.Namespace) -> NoReturn:
                 key,
                 service.timeout,
                 parsed.threads,
+                attestation=of_dealer(service),
             )
         except (PeerError, NetworkError) as error:
             print(f"tacit: the dealer: {error}", file=sys.stderr)

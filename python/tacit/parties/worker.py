@@ -51,9 +51,8 @@ def _outcome(
         logs.show()
         value = None
         if program is None:
-            _core.deal_local(
-                listener, addresses, certificates, key, timeout, threads, network, attested
-            )
+            own = attested and _core.Attestation.of_trial_dealer(*attested)
+            _core.deal_local(listener, addresses, certificates, key, timeout, threads, network, own)
         else:
             own = attested and _core.Attestation.of_trial(*attested, _core.program_digest(program))
             find_libraries()

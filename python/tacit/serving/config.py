@@ -42,6 +42,9 @@
     wait = 2                                   # milliseconds that a batch waits for more of them
     deadline = 30                              # seconds after which a waiting request is refused
 
+    [attestation]                              # optional: parties must attest, to each other and to
+                                               # clients; see docs/attestation.md
+
 Parties need the certificates of all parties and clients. A client needs those of the parties, and
 its own with its key.
 """
@@ -55,7 +58,7 @@ from typing import Any
 
 from tacit import _core, config_files
 from tacit.config_files import NUMBER, Kinds, Reading, document_in, entries
-from tacit.errors import MisuseError, TacitError
+from tacit.errors import MisuseError, SetupError, TacitError, setup_error
 from tacit.providers import DEFAULT, LIVE, PROTOCOLS
 
 #: The most parties, clients and models of a service.
@@ -95,6 +98,7 @@ _TOP: Kinds = {
     "client": list,
     "model": list,
     "limits": dict,
+    "attestation": dict,
 }
 _PARTY: Kinds = {
     "address": str,
@@ -206,6 +210,8 @@ class Service:
     clients: tuple[Customer, ...]
     models: tuple[Model, ...]
     limits: Limits
+    #: The text of the table ``[attestation]``, if parties attest.
+    attestation: str | None
 
     @staticmethod
     def read(path: str | Path) -> "Service":
@@ -246,6 +252,20 @@ class Service:
         known = ", ".join(client.name for client in self.clients)
         raise MisuseError(f"{self.path} has no client {name!r}; it has {known}")
 
+    @property
+    def judging(self) -> "_core.Attestation | None":
+        """What a client judges the parties' evidence by; ``None`` if parties do not attest.
+
+        Raises:
+            SetupError: the table, or a file that it names, is wrong.
+        """
+        if self.attestation is None:
+            return None
+        try:
+            return _core.Attestation.of_client(self.attestation, service=True)
+        except SetupError as error:
+            raise setup_error(f"{self.path}: {str(error).removeprefix('setup: ')}") from None
+
     def certificates_of_members(self) -> list[str]:
         """Reads the certificates of parties and dealer as PEM texts, in order."""
         names = [*(f"party {at}" for at in range(len(self.parties))), "the dealer"]
@@ -277,6 +297,7 @@ def text_of(
     *,
     limits: Mapping[str, Any] | None = None,
     dealer: Mapping[str, Any] | None = None,
+    attestation: Mapping[str, Any] | None = None,
     **top: Any,
 ) -> str:
     """Returns the text of a file that :meth:`Service.read` takes.
@@ -288,13 +309,14 @@ def text_of(
         models: the tables ``[[model]]``.
         limits: the table ``[limits]``.
         dealer: the table ``[dealer]``.
+        attestation: the table ``[attestation]``.
         top: the entries before all tables, besides the name.
     """
     lines = entries({"name": name, **top})
     for kind, tables in (("party", parties), ("client", clients), ("model", models)):
         for table in tables:
             lines += ["", f"[[{kind}]]", *entries(table)]
-    for kind, only in (("dealer", dealer), ("limits", limits)):
+    for kind, only in (("dealer", dealer), ("limits", limits), ("attestation", attestation)):
         if only is not None:
             lines += ["", f"[{kind}]", *entries(only)]
     return "\n".join(lines) + "\n"
@@ -329,10 +351,13 @@ class _Reading(Reading):
                 self.model(at, each, len(parties)) for at, each in enumerate(top["model"])
             ),
             limits=limits,
+            attestation=self.attestation(top.get("attestation")),
         )
         self.check_protocol(service)
         self.distinct("[[client]]: name", [client.name for client in service.clients])
         self.distinct("[[model]]: name and version", [model.label for model in service.models])
+        # A policy that is wrong is found before anything is connected.
+        _ = service.judging
         return service
 
     def source(self, top: dict[str, Any]) -> str | None:

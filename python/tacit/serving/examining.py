@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tacit import _core
 from tacit.errors import TacitError
+from tacit.serving.attesting import attestation_of
 from tacit.serving.config import Party, Service
 from tacit.serving.status import ask_ready
 
@@ -34,6 +35,7 @@ def examine(config: str, party: int | None, wait: float) -> list[Found]:
     models = ", ".join(model.label for model in service.models)
     return [
         (config, True, f"{len(service.parties)} parties, {service.protocol}: {models}", ""),
+        *_attestation(service, party),
         *_certificates(service),
         *_keys(service, party),
         *(
@@ -42,6 +44,29 @@ def examine(config: str, party: int | None, wait: float) -> list[Found]:
             if party in (None, number)
         ),
     ]
+
+
+def _attestation(service: Service, party: int | None) -> Iterator[Found]:
+    """Checks that the policy names what the parties run, and accepts a party's own machine."""
+    if service.attestation is None:
+        return
+    try:
+        attested = attestation_of(service)
+        assert attested is not None
+    except TacitError as error:
+        yield "program", False, str(error), ""
+    else:
+        yield "program", True, "the policy names these models", ""
+        if party is not None:
+            yield _machine(attested)
+        yield "threat model", True, _core.attestation_model(attested.kind), ""
+
+
+def _machine(attested: _core.Attestation) -> Found:
+    try:
+        return "attestation", True, f"{attested.kind}, firmware {attested.examine()}", ""
+    except TacitError as error:
+        return "attestation", False, str(error), ""
 
 
 def _certificates(service: Service) -> Iterator[Found]:

@@ -86,6 +86,25 @@ def load(model: Model, party: int) -> Loaded:
     return Loaded(model, _core.blake3(content), make, weights)
 
 
+def digest_of_program(model: Model) -> str:
+    """Returns the hash of a model's program, which all parties must have.
+
+    Raises:
+        SetupError: its file cannot be read.
+        MisuseError: it is not a compiled program.
+    """
+    if model.callable is None:
+        return Program.parsed(read_program(model.program), str(model.program)).digest
+    return _core.blake3(_content(model.program))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise setup_error(f"cannot read the program {path}: {cause(error)}") from None
+
+
 def _check_rows(model: Model, program: Program) -> None:
     """Checks that the results of a batch can be told apart.
 
@@ -101,10 +120,7 @@ def _check_rows(model: Model, program: Program) -> None:
 
 def _callable(path: Path, name: str) -> tuple[bytes, Callable[[], Any]]:
     """Runs a file of Python; returns its content, and the function of that name."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise setup_error(f"cannot read the program {path}: {cause(error)}") from None
+    content = _content(path)
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     try:

@@ -29,6 +29,7 @@ from tacit.errors import (
 )
 from tacit.parties.spawn import LATE
 from tacit.parties.warmup import prepare
+from tacit.serving.attesting import attestation_of
 from tacit.serving.batches import MOST_ASKED, OLD, Notice, Row, digest_of, flags_of, notice_of
 from tacit.serving.config import Service
 from tacit.serving.description import description_of
@@ -91,6 +92,8 @@ class Server:
         prepare()
         #: The models that this party has read, which are bound once all parties have them.
         self._wanted = [load(model, party) for model in self.service.models]
+        #: What this party attests of them, and what its clients are shown.
+        self._attestation = self._shown = attestation_of(self.service, self._wanted)
         self._bound: list[Bound] = []
         clients = self.service.clients
         self._requests = _core.Requests(
@@ -104,6 +107,7 @@ class Server:
             [(client.per_minute, client.waiting) for client in clients],
             self.service.limits.queue,
             self.service.limits.deadline,
+            self._shown,
         )
         self.observed.follow("queue", lambda: self._requests.open)
         self._leaving, self._reloading = Event(), Event()
@@ -194,11 +198,14 @@ class Server:
             service.timeout,
             self._threads,
             service.source,
+            attestation=self._attestation,
         )
         self._is_over, self._counted = False, (0, 0, 0)
         with running(core) as session:
             self.observed.count("sessions_opened")
+            _log.info("party %d: %s", self.party, session.threat_model)
             self._compare(session)
+            self._show()
             self._bind(session)
             self._has_served = True
             # Parts of a result carry a hash of this, so that those of two sessions never mix.
@@ -207,6 +214,13 @@ class Server:
             _log.info("party %d: serves %s", self.party, ", ".join(self._labels()))
             while not self._is_over:
                 self._step(session)
+
+    def _show(self) -> None:
+        """Lets clients see what this session's parties have attested to each other. If that is
+        something new, they bring what waits again."""
+        if self._attestation is not None and self._attestation is not self._shown:
+            self._requests.attest(self._attestation)
+            self._shown = self._attestation
 
     def _labels(self) -> list[str]:
         return [bound.model.label for bound in self._bound]
@@ -249,10 +263,18 @@ class Server:
         """Reads the models of the configuration again. If that fails, the present ones stay."""
         self._reloading.clear()
         try:
-            models = Service.read(self.service.path).models
-            self._wanted = [load(model, self.party) for model in models]
+            service = Service.read(self.service.path)
+            if service.attestation != self.service.attestation:
+                raise setup_error(
+                    f"{self.service.path}: the table [attestation] has changed, which all parties "
+                    "and clients compare: start all parties again"
+                )
+            wanted = [load(model, self.party) for model in service.models]
+            attestation = attestation_of(service, wanted)
         except TacitError as error:
             _log.error("party %d: keeps its models: %s", self.party, told(error)[0])
+        else:
+            self._wanted, self._attestation = wanted, attestation
 
     def _step(self, session: Session) -> None:
         """Agrees with the others on a batch, and computes it."""
@@ -283,6 +305,10 @@ class Server:
             return
         if {notice.wanted for notice in notices} == {own.wanted} != {self._serving}:
             # All parties have read the same new models. What party 0 proposes keeps waiting.
+            if self._attestation is not None:
+                # The others have accepted evidence of other programs than these.
+                self._is_over = True
+                return
             self._bind(session)
             _log.info("party %d: now serves %s", self.party, ", ".join(self._labels()))
         elif notices[0].batch:

@@ -1,7 +1,7 @@
 //! A client's side of the intake: it sends the same request to all three servers in parallel.
 
-use super::evidence::Voucher;
-use super::server_link::{Attesting, Failure, Server, Stream, ask_all};
+use super::evidence::{NO_EVIDENCE, Voucher};
+use super::server_link::{Answer, Attesting, Failure, Server, Stream, ask_all};
 use super::socket::Traffic;
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
 use super::ticket::SHOWN;
@@ -105,9 +105,21 @@ impl Client {
         };
         let traffic = Arc::<Traffic>::default();
         let verified = Arc::<AtomicU64>::default();
+        let intake = federation.id();
         let attesting = voucher.map(|voucher| Attesting {
-            federation: federation.id(),
+            intake,
             client: number,
+            ask: Arc::new(move |_, stream, nonce| {
+                let federation = intake;
+                Request::Attest { federation, nonce }.write(stream)?;
+                Ok(match Reply::read(stream)? {
+                    Reply::Evidence(shown) => Answer::Shown(shown),
+                    Reply::Refusal(reason) if reason == NO_EVIDENCE => Answer::Unattested(reason),
+                    // Too many connections, or another federation.
+                    Reply::Refusal(reason) => Answer::Refused(reason),
+                    _ => Answer::Unattested("its answer is no evidence".to_owned()),
+                })
+            }),
             voucher,
             accepted: Arc::clone(&verified),
         });

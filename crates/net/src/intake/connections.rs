@@ -57,10 +57,15 @@ impl Connections {
         self.sockets.get(&id).into_iter().for_each(shut_down);
     }
 
+    /// Ends all connections that there are.
+    pub(super) fn cut_all(&self) {
+        self.sockets.values().for_each(shut_down);
+    }
+
     /// Ends all connections, and lets none in from now on.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
-        self.sockets.values().for_each(shut_down);
+        self.cut_all();
     }
 
     /// Returns whether this side is closed.

@@ -1,9 +1,8 @@
 //! A client's link to a server, which is made anew if the connection breaks.
 
-use super::evidence::{Connection, NO_EVIDENCE, Voucher, exported, now};
+use super::evidence::{Connection, Shown, Voucher, exported, now};
 use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
 use super::statement::Hash;
-use super::wire::{Reply, Request};
 use crate::error::{Error, Name, PeerFault, Result, SetupFault, cause, no_thread};
 use crate::interruption::is_interrupted;
 use crate::signing::random;
@@ -37,18 +36,35 @@ pub(super) struct Server {
     pub(super) own: (Name, String),
     pub(super) connection: Mutex<Option<Stream>>,
     pub(super) traffic: Arc<Traffic>,
-    /// What the server must attest on each connection, if the federation's servers do.
+    /// What the server must attest on each connection, if servers do.
     pub(super) attesting: Option<Attesting>,
 }
 
 /// What a client needs to judge a server's evidence.
 #[derive(Clone)]
 pub(super) struct Attesting {
-    pub(super) federation: Hash,
+    /// Hash that identifies the federation or the service.
+    pub(super) intake: Hash,
     pub(super) client: usize,
+    /// Asks for the evidence of a server, by its number.
+    pub(super) ask: Arc<AskForEvidence>,
     pub(super) voucher: Arc<dyn Voucher>,
     /// How often evidence was accepted.
     pub(super) accepted: Arc<AtomicU64>,
+}
+
+/// Sends a nonce to the server of a number, and returns its answer.
+pub(super) type AskForEvidence =
+    dyn Fn(usize, &mut Stream, [u8; 32]) -> io::Result<Answer> + Send + Sync;
+
+/// Answer of a server that is asked for its evidence.
+pub(super) enum Answer {
+    /// What it shows.
+    Shown(Shown),
+    /// It has no evidence, for this reason.
+    Unattested(String),
+    /// It refuses the client, for a reason that is not about evidence.
+    Refused(String),
 }
 
 /// Failure of a request to a server.
@@ -171,22 +187,18 @@ impl Server {
         };
         let unattested = |reason| Error::peer(self.number, step, PeerFault::Unattested { reason });
         let nonce = random().map_err(io::Error::other)?;
-        let federation = attesting.federation;
-        Request::Attest { federation, nonce }.write(stream)?;
-        let shown = match Reply::read(stream)? {
-            Reply::Evidence(shown) => shown,
-            // Other refusals are not about evidence: too many connections, another federation.
-            Reply::Refusal(reason) if reason != NO_EVIDENCE => {
+        let shown = match (attesting.ask)(self.number, stream, nonce)? {
+            Answer::Shown(shown) => shown,
+            Answer::Unattested(reason) => return Ok(Err(unattested(reason))),
+            Answer::Refused(reason) => {
                 let server = self.number;
                 return Ok(Err(Error::Refused { server, reason }));
             }
-            Reply::Refusal(reason) => return Ok(Err(unattested(reason))),
-            _ => return Ok(Err(unattested("its answer is no evidence".to_owned()))),
         };
         let presented = stream.conn.peer_certificates().and_then(<[_]>::first);
         let certificate = presented.ok_or(ErrorKind::PermissionDenied)?.to_vec();
         let connection = Connection {
-            federation,
+            intake: attesting.intake,
             server: self.number,
             client: attesting.client,
             nonce,

@@ -192,7 +192,7 @@ fn show(
     };
     let exported = exported(&stream.conn).map_err(io::Error::other)?;
     let (shown, failure) = vouching.show(&Connection {
-        federation: intake.federation,
+        intake: intake.federation,
         server: intake.server,
         client,
         nonce,

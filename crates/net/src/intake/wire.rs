@@ -187,6 +187,18 @@ impl<'a> Fields<'a> {
         Ok(printable(&text.map_err(|_| malformed())?))
     }
 
+    /// Decodes all remaining bytes as what [`Form::write_evidence`] writes.
+    pub(super) fn evidence(&mut self) -> io::Result<Shown> {
+        Ok(Shown {
+            made: self.number()?,
+            key: self.array()?,
+            policy: self.array()?,
+            program: self.array()?,
+            signature: self.array()?,
+            evidence: self.rest(LONGEST_EVIDENCE)?,
+        })
+    }
+
     pub(super) fn end(&self) -> io::Result<()> {
         if self.0.is_empty() {
             Ok(())
@@ -234,6 +246,29 @@ impl Form {
         bytes.extend(body.concat());
         to.write_all(&bytes)?;
         to.flush()
+    }
+
+    /// Writes what a server shows a client, as a message of this kind.
+    pub(super) fn write_evidence(
+        &self,
+        to: &mut impl Write,
+        kind: u8,
+        shown: &Shown,
+    ) -> io::Result<()> {
+        let made = shown.made.to_le_bytes();
+        let Shown {
+            key,
+            policy,
+            program,
+            signature,
+            evidence,
+            ..
+        } = shown;
+        self.write(
+            to,
+            kind,
+            &[&made, key, policy, program, signature, evidence],
+        )
     }
 
     /// Reads the kind and the body. `most` returns the longest body of a kind, or `None` for an
@@ -403,18 +438,7 @@ impl Reply {
             Self::NotYet => FORM.write(to, 5, &[]),
             Self::Refusal(reason) => FORM.write(to, 6, &[printable(reason).as_bytes()]),
             Self::Closed => FORM.write(to, 7, &[]),
-            Self::Evidence(shown) => FORM.write(
-                to,
-                EVIDENCE,
-                &[
-                    &shown.made.to_le_bytes(),
-                    &shown.key,
-                    &shown.policy,
-                    &shown.program,
-                    &shown.signature,
-                    &shown.evidence,
-                ],
-            ),
+            Self::Evidence(shown) => FORM.write_evidence(to, EVIDENCE, shown),
         }
     }
 
@@ -463,14 +487,7 @@ impl Reply {
             },
             5 => Self::NotYet,
             7 => Self::Closed,
-            EVIDENCE => Self::Evidence(Shown {
-                made: fields.number()?,
-                key: fields.array()?,
-                policy: fields.array()?,
-                program: fields.array()?,
-                signature: fields.array()?,
-                evidence: fields.rest(LONGEST_EVIDENCE)?,
-            }),
+            EVIDENCE => Self::Evidence(fields.evidence()?),
             _ => Self::Refusal(fields.reason()?),
         };
         fields.end()?;

@@ -89,6 +89,7 @@ impl Signing {
             receivers,
             places: places.collect(),
             bytes: [0; 64],
+            content: None,
         };
         drop(sent);
         let statement = self.statement(self.me, first, &signature);
@@ -135,18 +136,22 @@ impl Signing {
     fn statement(&self, sender: usize, frame: &Frame, signature: &Signature) -> [u8; 32] {
         let head = frame.unsigned_head();
         // By one thread: it is faster than a link, and the others have the protocol's work.
-        let content = blake3::hash(bytemuck::cast_slice(&frame.payload));
+        let hash = || *blake3::hash(bytemuck::cast_slice(&frame.payload)).as_bytes();
+        let Signature {
+            receivers,
+            places,
+            content,
+            ..
+        } = signature;
+        let content = content.unwrap_or_else(hash);
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
         hasher.update(&self.session);
-        let Signature {
-            receivers, places, ..
-        } = signature;
         for number in [sender as u64, *receivers].iter().chain(places) {
             hasher.update(&number.to_le_bytes());
         }
         hasher.update(&(head.len() as u64).to_le_bytes());
         hasher.update(&head);
-        hasher.update(content.as_bytes());
+        hasher.update(&content);
         *hasher.finalize().as_bytes()
     }
 

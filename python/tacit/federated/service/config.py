@@ -285,7 +285,6 @@ class _Reading(Reading):
         self.duration("timeout", timeout)
         settings = self.settings(rounds, clients["count"])
         self.privacy("privacy" in top, privacy, settings)
-        attestation = top.get("attestation")
         federation = Federation(
             path=self.path,
             name=top["name"],
@@ -297,21 +296,12 @@ class _Reading(Reading):
             delta=privacy.get("delta", DELTA),
             budget=privacy.get("budget"),
             model=self.model(top.get("model")),
-            attestation=None if attestation is None else self.attestation(attestation),
+            attestation=self.attestation(top.get("attestation")),
             _client=certificate,
         )
         # A policy that is wrong is found before anything is connected.
         _ = federation.judging
         return federation
-
-    def attestation(self, table: dict[str, Any]) -> str:
-        """Returns the text of a table as the extension reads it, with absolute paths."""
-        if isinstance(collateral := table.get("collateral"), str):
-            table = {**table, "collateral": str((self.path.parent / collateral).absolute())}
-        try:
-            return "\n".join(entries(table))
-        except TypeError:
-            raise self.wrong("[attestation] has dates; it has texts, numbers and lists") from None
 
     def privacy(self, is_wanted: bool, privacy: dict[str, Any], settings: Settings) -> None:
         """Checks that the account has what it needs, and that no unused guarantee is stated."""

@@ -1,4 +1,5 @@
-//! Evidence of a server for its clients, which they verify before they hand in anything.
+//! Evidence of a server for its clients, which they verify before they hand in anything. Servers are
+//! those of a federation, or the parties of a service.
 //!
 //! Once for each process, the server makes an Ed25519 key, and evidence whose report binds what
 //! [`Vouched`] lists. For each connection, the client sends a nonce; the server answers with the
@@ -16,7 +17,7 @@
 //! **What an adversary can do who owns the server's host and network.**
 //!
 //! - *Show old evidence, or another server's, or that of another federation.* The report names the
-//!   server, the federation and the certificate; and without the key nobody signs a new nonce.
+//!   server, the federation or service, and the certificate; and without the key nobody signs a new nonce.
 //! - *Relay.* A host may know the private key of the server's certificate, if that lies in a file
 //!   that it can read. It then answers clients itself, and asks the attested process for the
 //!   signature. But its two connections export different bytes, since each end of TLS 1.3
@@ -72,9 +73,9 @@ const EXPORTED: &[u8] = b"EXPORTER-tacit-attested-intake";
 /// What the evidence of a server for its clients is made for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Vouched<'a> {
-    /// Hash that identifies the federation.
-    pub federation: Hash,
-    /// Number of the server.
+    /// Hash that identifies the federation or the service.
+    pub intake: Hash,
+    /// Number of the server or party.
     pub server: usize,
     /// The server's TLS certificate, in DER.
     pub certificate: &'a [u8],
@@ -129,7 +130,7 @@ pub struct Shown {
 /// A connection, as either end of it knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Connection {
-    pub(super) federation: Hash,
+    pub(super) intake: Hash,
     pub(super) server: usize,
     pub(super) client: usize,
     /// Drawn by the client.
@@ -142,7 +143,7 @@ impl Connection {
     /// Returns what the server signs.
     fn statement(&self, shown: &Shown) -> Hash {
         let mut hasher = blake3::Hasher::new_derive_key(STATEMENT);
-        hasher.update(&self.federation);
+        hasher.update(&self.intake);
         for number in [self.server as u64, self.client as u64, shown.made] {
             hasher.update(&number.to_le_bytes());
         }
@@ -201,7 +202,7 @@ impl Connection {
                  what it sent is from elsewhere, and its host or the network may be relaying"
             })?;
         let about = Vouched {
-            federation: self.federation,
+            intake: self.intake,
             server: self.server,
             certificate,
             key: shown.key,
@@ -216,7 +217,7 @@ impl Connection {
 /// A server's key for its clients, and its evidence.
 pub(super) struct Vouching {
     voucher: Arc<dyn Voucher>,
-    federation: Hash,
+    intake: Hash,
     server: usize,
     certificate: Vec<u8>,
     key: Ed25519KeyPair,
@@ -238,7 +239,7 @@ impl Vouching {
     /// `Setup` if this machine cannot.
     pub(super) fn new(
         voucher: Arc<dyn Voucher>,
-        federation: Hash,
+        intake: Hash,
         server: usize,
         certificate: &[u8],
     ) -> Result<Self> {
@@ -246,7 +247,7 @@ impl Vouching {
         let key = Ed25519KeyPair::from_seed_unchecked(&*seed);
         let vouching = Self {
             voucher,
-            federation,
+            intake,
             server,
             certificate: certificate.to_vec(),
             key: key.map_err(|_| Error::setup("32 bytes are no key; reinstall tacit"))?,
@@ -271,7 +272,7 @@ impl Vouching {
 
     fn make(&self, at: u64) -> Result<Made> {
         let evidence = self.voucher.make(&Vouched {
-            federation: self.federation,
+            intake: self.intake,
             server: self.server,
             certificate: &self.certificate,
             key: self.public_key(),
@@ -347,5 +348,7 @@ pub(super) fn now() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
+#[cfg(test)]
+pub(super) mod hashed;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use super::super::round::Terms;
 use super::super::ticket::Tickets;
 use super::super::wire::{Reply, Request};
 use super::super::{Client, Federation, Intake, SERVERS, Task};
+use super::hashed::{HONEST, Hashed, OTHER};
 use super::*;
 use crate::certificates::{self, Generated, Identity};
 use crate::error::Name;
@@ -18,61 +19,13 @@ use std::time::Instant;
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Says of evidence that it is not what it should be.
-const OTHER: &str = "it was made for something else";
-
 /// A signature does not fit the connection.
 const ELSEWHERE: &str = "is not at the other end of this connection";
-
-/// A voucher whose evidence anybody can make: the hash of what it is made for.
-#[derive(Clone, Copy)]
-struct Hashed {
-    policy: u8,
-    /// Changes what the evidence is made for.
-    change: fn(&mut Vouched<'_>),
-    /// The length of the evidence, as a multiple of the right one.
-    times: usize,
-}
-
-const HONEST: Hashed = Hashed {
-    policy: 1,
-    change: |_| {},
-    times: 1,
-};
-
-fn hash(about: &Vouched<'_>) -> Vec<u8> {
-    blake3::hash(format!("{about:?}").as_bytes())
-        .as_bytes()
-        .to_vec()
-}
-
-impl Voucher for Hashed {
-    fn policy(&self) -> Hash {
-        [self.policy; 32]
-    }
-
-    fn program(&self) -> Hash {
-        [7; 32]
-    }
-
-    fn make(&self, about: &Vouched<'_>) -> Result<Vec<u8>> {
-        let mut about = about.clone();
-        (self.change)(&mut about);
-        Ok(hash(&about).repeat(self.times))
-    }
-
-    fn judge(&self, about: &Vouched<'_>, evidence: &[u8]) -> std::result::Result<(), String> {
-        match evidence == hash(about) {
-            true => Ok(()),
-            false => Err(OTHER.to_owned()),
-        }
-    }
-}
 
 const CERTIFICATE: &[u8] = b"certificate";
 
 const CONNECTION: Connection = Connection {
-    federation: [1; 32],
+    intake: [1; 32],
     server: 1,
     client: 2,
     nonce: [3; 32],
@@ -80,10 +33,8 @@ const CONNECTION: Connection = Connection {
 };
 
 fn vouching(voucher: Hashed) -> Vouching {
-    let Connection {
-        federation, server, ..
-    } = CONNECTION;
-    Vouching::new(Arc::new(voucher), federation, server, CERTIFICATE).unwrap()
+    let Connection { intake, server, .. } = CONNECTION;
+    Vouching::new(Arc::new(voucher), intake, server, CERTIFICATE).unwrap()
 }
 
 fn check(connection: &Connection, shown: &Shown) -> std::result::Result<(), String> {
@@ -117,7 +68,7 @@ fn no_flipped_bit_is_accepted() {
 fn what_another_connection_got_is_refused() {
     let shown = vouching(HONEST).show(&CONNECTION).0;
     let changes: [fn(&mut Connection); 5] = [
-        |it| it.federation[0] ^= 1,
+        |it| it.intake[0] ^= 1,
         |it| it.server = 0,
         |it| it.client = 0,
         |it| it.nonce[0] ^= 1,
@@ -176,7 +127,7 @@ fn evidence_of_another_key_is_refused() {
 #[test]
 fn evidence_made_for_anything_else_is_refused() {
     let changes: [fn(&mut Vouched<'_>); 7] = [
-        |it| it.federation[0] ^= 1,
+        |it| it.intake[0] ^= 1,
         |it| it.server = 0,
         |it| it.certificate = b"other",
         |it| it.key[0] ^= 1,

@@ -1,17 +1,20 @@
 //! A client's side: it asks all parties of a service in parallel.
 
+use super::connection::NO_EVIDENCE;
 use super::statement::{Number, Statement};
 use super::wire::{Question, Refusal, Told};
 use super::{MOST_WORDS, Service, words_of};
 use crate::certificates::Identity;
 use crate::error::{Error, Name, Result};
 use crate::intake::MOST_CLIENTS;
-use crate::intake::server_link::{Failure, Server, Stream, ask_all};
+use crate::intake::evidence::Voucher;
+use crate::intake::server_link::{Answer, Attesting, Failure, Server, Stream, ask_all};
 use crate::intake::socket::Traffic;
 use crate::intake::statement::{Hash, Piece, signer};
 use crate::process::Process;
 use crate::tcp::tls;
 use std::io::{self, ErrorKind, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -53,13 +56,23 @@ pub struct Caller {
     key: String,
     addresses: Vec<String>,
     /// Links to all parties that no request uses now.
-    idle: Mutex<Vec<Vec<Server>>>,
+    idle: Mutex<Vec<Links>>,
     traffic: Arc<Traffic>,
+    voucher: Option<Arc<dyn Voucher>>,
+    verified: Arc<AtomicU64>,
+}
+
+/// Links to all parties, which one call uses at a time.
+struct Links {
+    parties: Vec<Server>,
+    /// A party that has refused the present call, and its refusal.
+    refused: Arc<Refused>,
 }
 
 impl Caller {
     /// Makes a client with its number, its certificate and private key in PEM, and the addresses of
-    /// the parties. Makes no connection yet.
+    /// the parties. Makes no connection yet. With a `voucher` the client judges a party's evidence
+    /// on each connection, before it asks for anything else.
     ///
     /// # Errors
     /// `Setup` for a certificate or key that cannot be used; `Misuse` for another number of
@@ -70,6 +83,7 @@ impl Caller {
         certificate: &str,
         key: &str,
         addresses: &[String],
+        voucher: Option<Arc<dyn Voucher>>,
     ) -> Result<Self> {
         if addresses.len() != service.parties() || number >= MOST_CLIENTS {
             return Err(Error::misuse(format!(
@@ -90,6 +104,8 @@ impl Caller {
             addresses: addresses.to_vec(),
             idle: Mutex::default(),
             traffic: Arc::default(),
+            voucher,
+            verified: Arc::default(),
         };
         // A certificate that no party would accept is found here.
         made.links()?;
@@ -97,7 +113,33 @@ impl Caller {
     }
 
     /// Makes links to all parties, which connect when they are first used.
-    fn links(&self) -> Result<Vec<Server>> {
+    fn links(&self) -> Result<Links> {
+        let refused = Arc::<Refused>::default();
+        let attesting = self.voucher.as_ref().map(|voucher| {
+            let (intake, refused) = (self.service.id(), Arc::clone(&refused));
+            Attesting {
+                intake,
+                client: self.number,
+                ask: Arc::new(move |party, stream, nonce| {
+                    let service = intake;
+                    Question::Attest { service, nonce }.write(stream)?;
+                    Ok(match Told::read(stream)? {
+                        Told::Evidence(shown) => Answer::Shown(shown),
+                        Told::Refusal(refusal) if refusal.reason == NO_EVIDENCE => {
+                            Answer::Unattested(refusal.reason)
+                        }
+                        Told::Refusal(refusal) => {
+                            let reason = refusal.reason.clone();
+                            keep(&refused, party, refusal);
+                            Answer::Refused(reason)
+                        }
+                        _ => Answer::Unattested("its answer is no evidence".to_owned()),
+                    })
+                }),
+                voucher: Arc::clone(voucher),
+                accepted: Arc::clone(&self.verified),
+            }
+        });
         let identity = Identity {
             certificates: vec![self.certificate.clone()],
             key: self.key.clone(),
@@ -112,22 +154,37 @@ impl Caller {
                 tls: tls::client_config(theirs, &identity, names)?,
                 connection: Mutex::default(),
                 traffic: Arc::clone(&self.traffic),
-                attesting: None,
+                attesting: attesting.clone(),
             })
         };
-        self.addresses.iter().enumerate().map(link).collect()
+        let parties = self.addresses.iter().enumerate().map(link);
+        Ok(Links {
+            parties: parties.collect::<Result<_>>()?,
+            refused,
+        })
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Vec<Server>>> {
+    /// Returns how often this client has accepted a party's evidence: once for each connection.
+    #[must_use]
+    pub fn verified(&self) -> u64 {
+        self.verified.load(Ordering::Relaxed)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Links>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls a function with links that nothing else uses meanwhile.
-    fn with_links<T>(&self, work: impl FnOnce(&[&Server]) -> Result<T>) -> Result<T> {
+    /// Calls a function with links that nothing else uses meanwhile. Returns what the parties said,
+    /// or the refusal of one of them.
+    fn with_links<T>(
+        &self,
+        work: impl FnOnce(&[&Server], &Refused) -> Result<T>,
+    ) -> Result<Answered<T>> {
         self.process.check("this client")?;
         let kept = self.idle().pop();
         let links = kept.map_or_else(|| self.links(), Ok)?;
-        let done = work(&links.iter().collect::<Vec<_>>());
+        let told = work(&links.parties.iter().collect::<Vec<_>>(), &links.refused);
+        let done = settled(told, &links.refused);
         let mut idle = self.idle();
         if idle.len() < MOST_IDLE {
             idle.push(links);
@@ -146,18 +203,16 @@ impl Caller {
     /// `Peer` if a party cannot be reached in time, or answers something else.
     pub fn describe(&self, timeout: Duration) -> Result<Answered<Vec<Vec<u8>>>> {
         let until = Instant::now() + timeout;
-        let refused = Mutex::default();
-        let told = self.with_links(|links| {
+        self.with_links(|links, refused| {
             ask_all(links, until, "models", Duration::ZERO, |party, stream| {
                 let service = self.service.id();
                 Question::Describe { service }.write(stream)?;
                 match Told::read(stream)? {
                     Told::Description(text) => Ok(Some(text)),
-                    other => Err(unexpected(party, "models", other, &refused)),
+                    other => Err(unexpected(party, "models", other, refused)),
                 }
             })
-        });
-        settled(told, refused)
+        })
     }
 
     /// Makes a request for a model's result: signs a statement of the pieces.
@@ -210,8 +265,7 @@ impl Caller {
     /// `Peer` if a party cannot be reached in time, or answers something else.
     pub fn ask(&self, request: &Request, timeout: Duration) -> Result<Asked> {
         let until = Instant::now() + timeout;
-        let refused = Mutex::default();
-        let told = self.with_links(|links| {
+        let told = self.with_links(|links, refused| {
             ask_all(
                 links,
                 until,
@@ -219,11 +273,11 @@ impl Caller {
                 Duration::ZERO,
                 |party, stream| match self.hand_in(party, stream, request)? {
                     Told::Answer { tag, words } => Ok(Some((tag, part(stream, words)?))),
-                    other => Err(unexpected(party, "request", other, &refused)),
+                    other => Err(unexpected(party, "request", other, refused)),
                 },
             )
         });
-        let told = match settled(told, refused)? {
+        let told = match told? {
             Ok(told) => told,
             Err((party, refusal)) => return Ok(Asked::Refused(party, refusal)),
         };
@@ -283,17 +337,23 @@ fn unexpected(party: &Server, step: &str, told: Told, refused: &Refused) -> Fail
         return Failure::Final(Error::peer(number, step, reason));
     };
     let reason = refusal.reason.clone();
-    let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
-    refused.get_or_insert((number, refusal));
+    keep(refused, number, refusal);
     Failure::Final(Error::Refused {
         server: number,
         reason,
     })
 }
 
-/// Returns what the parties said, or the refusal of one of them.
-fn settled<T>(told: Result<T>, refused: Refused) -> Result<Answered<T>> {
-    let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
+/// Keeps a party's refusal, unless another party has refused before.
+fn keep(refused: &Refused, party: usize, refusal: Refusal) {
+    let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+    refused.get_or_insert((party, refusal));
+}
+
+/// Returns what the parties said, or the refusal of one of them, which is no longer kept.
+fn settled<T>(told: Result<T>, refused: &Refused) -> Result<Answered<T>> {
+    let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+    let refused = refused.take();
     match (told, refused) {
         (Err(Error::Interrupted), _) => Err(Error::Interrupted),
         (Err(_), Some(refused)) => Ok(Err(refused)),

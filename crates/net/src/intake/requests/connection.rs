@@ -1,13 +1,15 @@
 //! One connection of a client, from its handshake to its end.
 
 use super::queue::{Admission, End, Proposed, Whole, starting};
-use super::shared::Shared;
+use super::shared::{Shared, State};
 use super::statement::Statement;
 use super::wire::{Cause, Question, Refusal, Told};
 use super::{MOST_WORDS, words_of};
+use crate::intake::evidence::{Connection, Vouching, exported};
 use crate::intake::rate_floor::RateFloor;
 use crate::intake::socket::{SILENCE, Socket};
 use crate::intake::statement::{Committing, Piece, SALT, end_of_chunk, is_signed};
+use crate::intake::wire::malformed;
 use crate::tcp::tls;
 use crate::wording::{Voice, Words};
 use rustls::{ServerConnection, StreamOwned};
@@ -33,6 +35,15 @@ const CHUNK: usize = 1 << 14;
 
 type Stream = StreamOwned<ServerConnection, Socket>;
 
+/// Told to a client whose file has a table `[attestation]`, at a party whose file has none.
+pub(super) const NO_EVIDENCE: &str = "this party does not attest: its service.toml has no table \
+                                      [attestation], which is the same for all";
+
+/// Told to a client whose file has no table `[attestation]`, at a party whose file has one.
+const UNASKED: &str = "this party attests, and this client does not ask for its evidence: its \
+                       service.toml is another one than the parties'; the table [attestation] is \
+                       the same for all";
+
 /// Answers a connection until it ends. Returns its client, if the connection got that far.
 pub(super) fn serve(shared: &Shared, socket: TcpStream) -> Option<usize> {
     let (client, mut stream) = match welcome(shared, socket) {
@@ -49,11 +60,25 @@ pub(super) fn serve(shared: &Shared, socket: TcpStream) -> Option<usize> {
         part(shared, client, &mut stream, refusal);
         return Some(client);
     }
+    // A party that attests takes nothing from a client that has not asked for its evidence.
+    let mut shown: Option<Arc<Vouching>> = None;
     loop {
         (stream.sock.until, stream.sock.silence) = (Instant::now() + IDLE, IDLE);
         let asked = Question::read(&mut stream);
-        if let Err(error) = asked.and_then(|question| answer(shared, client, &mut stream, question))
-        {
+        let present = shared.state().vouching.clone();
+        let answered = asked.and_then(|question| match question {
+            Question::Attest { service, nonce } if shown.is_none() => {
+                shown = show(shared, client, &mut stream, (service, nonce), present)?;
+                Ok(())
+            }
+            _ if present.is_some() && shown.is_none() => {
+                let refusal = Refusal::of(Cause::Invalid, UNASKED);
+                part(shared, client, &mut stream, refusal);
+                Err(ErrorKind::ConnectionAborted.into())
+            }
+            question => answer(shared, (client, &shown), &mut stream, question),
+        });
+        if let Err(error) = answered {
             if error.kind() == ErrorKind::InvalidData {
                 let reason = tls::reason(&error).text(&Voice::own(&Words::PARTIES));
                 let refusal = Refusal::of(Cause::Invalid, reason);
@@ -89,14 +114,63 @@ fn part(shared: &Shared, client: usize, stream: &mut Stream, refusal: Refusal) {
     }
 }
 
+/// Checks that a client has been shown the evidence that holds now, under the lock under which that
+/// changes.
+///
+/// # Errors
+/// Ends the connection: on its next one the client is shown it.
+fn check_shown(state: &State, shown: &Option<Arc<Vouching>>) -> io::Result<()> {
+    match (&state.vouching, shown) {
+        (Some(present), Some(shown)) if Arc::ptr_eq(present, shown) => Ok(()),
+        (None, None) => Ok(()),
+        _ => Err(ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+/// Shows a client this party's evidence, and signs the connection. Returns what was shown.
+fn show(
+    shared: &Shared,
+    client: usize,
+    stream: &mut Stream,
+    (service, nonce): ([u8; 32], [u8; 32]),
+    vouching: Option<Arc<Vouching>>,
+) -> io::Result<Option<Arc<Vouching>>> {
+    let vouching = match vouching {
+        _ if service != shared.service.id() => Err(another_service()),
+        Some(vouching) => Ok(vouching),
+        None => Err(Refusal::of(Cause::Invalid, NO_EVIDENCE)),
+    };
+    let vouching = match vouching {
+        Ok(vouching) => vouching,
+        Err(refusal) => {
+            Told::Refusal(refusal).write(stream)?;
+            return Ok(None);
+        }
+    };
+    let exported = exported(&stream.conn).map_err(io::Error::other)?;
+    let (shown, failure) = vouching.show(&Connection {
+        intake: service,
+        server: shared.party,
+        client,
+        nonce,
+        exported,
+    });
+    if failure.is_some() {
+        shared.refused(None, "evidence not renewed");
+    }
+    Told::Evidence(shown).write(stream)?;
+    Ok(Some(vouching))
+}
+
 /// Answers a question. An error ends the connection.
 fn answer(
     shared: &Shared,
-    client: usize,
+    (client, shown): (usize, &Option<Arc<Vouching>>),
     stream: &mut Stream,
     question: Question,
 ) -> io::Result<()> {
     match question {
+        Question::Attest { .. } => Err(malformed()),
         Question::Describe { service } => {
             let description = shared.state().description.clone();
             let told = match description {
@@ -109,7 +183,7 @@ fn answer(
         Question::Ask {
             statement,
             signature,
-        } => ask(shared, client, stream, statement, &signature),
+        } => ask(shared, (client, shown), stream, statement, &signature),
     }
 }
 
@@ -124,7 +198,7 @@ fn another_service() -> Refusal {
 /// Takes a request and answers it.
 fn ask(
     shared: &Shared,
-    client: usize,
+    (client, shown): (usize, &Option<Arc<Vouching>>),
     stream: &mut Stream,
     statement: Statement,
     signature: &[u8],
@@ -138,6 +212,7 @@ fn ask(
         Err(refusal) => Admission::Refused(refusal),
         Ok(late) => {
             let mut state = shared.state();
+            check_shown(&state, shown)?;
             state.queue.admit(client, &statement, late, Instant::now())
         }
     };
@@ -159,10 +234,10 @@ fn ask(
         let reason = "the data for a piece does not match what the client signed";
         return refuse(shared, client, stream, Refusal::of(Cause::Invalid, reason));
     };
-    shared
-        .state()
-        .queue
-        .arrived(asked.key, Whole { statement, pieces });
+    let mut state = shared.state();
+    check_shown(&state, shown)?;
+    state.queue.arrived(asked.key, Whole { statement, pieces });
+    drop(state);
     shared.notify();
     let end = wait(shared, stream, &asked);
     let Some(end) = end else {

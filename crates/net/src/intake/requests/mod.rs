@@ -18,6 +18,8 @@
 //! client that asks again under the same number, on another connection, gets the same answer: a
 //! request is computed once.
 
+#[cfg(test)]
+mod attested_tests;
 mod caller;
 mod connection;
 pub mod queue;

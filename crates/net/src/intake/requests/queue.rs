@@ -123,6 +123,19 @@ impl Queue {
         self.models = models;
     }
 
+    /// Forgets the pieces of all requests that wait. They are as before their pieces came: whoever
+    /// still asks brings them again.
+    pub fn withdraw(&mut self) {
+        for entry in self.entries.values_mut() {
+            if matches!(entry.state, State::Waiting(_)) {
+                entry.state = State::Arriving;
+            }
+        }
+        for client in &mut self.clients {
+            client.waiting.clear();
+        }
+    }
+
     /// Refuses new requests from now on.
     pub fn drain(&mut self) {
         self.is_draining = true;

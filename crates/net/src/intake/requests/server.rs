@@ -9,6 +9,7 @@ use super::{Service, certificates};
 use crate::certificates::Identity;
 use crate::error::{Error, Name, Result, cause, no_thread};
 use crate::intake::MOST_CLIENTS;
+use crate::intake::evidence::{Voucher, Vouching};
 use crate::intake::statement::Hash;
 use crate::interruption::is_interrupted;
 use crate::process::Process;
@@ -36,6 +37,8 @@ pub struct Open<'a> {
     pub quotas: &'a [Quota],
     /// Bounds of the queue.
     pub limits: Limits,
+    /// With it, the party attests to each client before it takes anything from it.
+    pub voucher: Option<Arc<dyn Voucher>>,
 }
 
 /// The side of one of a service's parties. It lasts beyond the sessions of the parties.
@@ -51,8 +54,8 @@ impl Requests {
     /// Begins to answer clients. Until [`Requests::serve`] they are told to come again.
     ///
     /// # Errors
-    /// `Setup` for certificates or a key that cannot be used; `Misuse` for a party that does not
-    /// exist, or another number of quotas than of clients.
+    /// `Setup` for certificates or a key that cannot be used, or a machine that cannot attest;
+    /// `Misuse` for a party that does not exist, or another number of quotas than of clients.
     pub fn open(listener: Listener, open: &Open) -> Result<Self> {
         let count = open.clients.len();
         if open.party >= open.service.parties()
@@ -74,6 +77,7 @@ impl Requests {
             key: open.key.to_owned(),
         };
         let own = open.service.certificates[open.party].clone();
+        let vouching = vouching(open.service, open.party, open.voucher.clone())?;
         let tls = tls::intake(Name::Member(open.party), own, &identity, &clients)?;
         let (socket, address) = listener.into_parts();
         let failed = |error: std::io::Error| {
@@ -85,11 +89,10 @@ impl Requests {
             clients,
             tls,
             deadline: open.limits.deadline,
-            lock: Mutex::new(State::new(Queue::new(
-                open.limits,
-                open.quotas,
-                Instant::now(),
-            ))),
+            lock: Mutex::new(State::new(
+                Queue::new(open.limits, open.quotas, Instant::now()),
+                vouching,
+            )),
             changed: Condvar::new(),
         });
         socket.set_nonblocking(true).map_err(failed)?;
@@ -142,6 +145,24 @@ impl Requests {
         state.queue.serve(words, Instant::now());
         drop(state);
         // Requests for models that are gone have been refused.
+        self.shared.notify();
+        Ok(())
+    }
+
+    /// Attests from now on what this voucher does, such as another program. What clients have
+    /// handed in for what was attested before is forgotten, and all connections end: clients bring
+    /// it again once they have accepted the new evidence.
+    ///
+    /// # Errors
+    /// `Setup` if this machine cannot attest; the party then attests as before.
+    pub fn attest(&self, voucher: Arc<dyn Voucher>) -> Result<()> {
+        self.process.check("this service")?;
+        let vouching = vouching(&self.shared.service, self.shared.party, Some(voucher))?;
+        let mut state = self.shared.state();
+        state.vouching = vouching;
+        state.queue.withdraw();
+        state.connections.cut_all();
+        drop(state);
         self.shared.notify();
         Ok(())
     }
@@ -340,6 +361,17 @@ impl Drop for Requests {
             drop(accepting.join());
         }
     }
+}
+
+/// Makes a key and evidence for it, if the party attests.
+fn vouching(
+    service: &Service,
+    party: usize,
+    voucher: Option<Arc<dyn Voucher>>,
+) -> Result<Option<Arc<Vouching>>> {
+    let own = &service.certificates[party];
+    let vouching = voucher.map(|voucher| Vouching::new(voucher, service.id(), party, own));
+    Ok(vouching.transpose()?.map(Arc::new))
 }
 
 /// Starts a thread for a connection. If that fails, the connection is dropped, and its client tries

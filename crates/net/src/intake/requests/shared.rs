@@ -3,6 +3,7 @@
 use super::Service;
 use super::queue::Queue;
 use crate::intake::connections::Connections;
+use crate::intake::evidence::Vouching;
 use crate::tcp::pinned::Pinned;
 use rustls::ServerConfig;
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ pub(super) struct State {
     pub(super) queue: Queue,
     pub(super) description: Option<Arc<[u8]>>,
     pub(super) connections: Connections,
+    /// The party's evidence, if it attests.
+    pub(super) vouching: Option<Arc<Vouching>>,
     /// Connections that wait for an answer, or send one.
     pub(super) listening: usize,
     /// Refusals since they were last asked for, by client and cause.
@@ -40,11 +43,12 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(queue: Queue) -> Self {
+    pub(super) fn new(queue: Queue, vouching: Option<Arc<Vouching>>) -> Self {
         Self {
             queue,
             description: None,
             connections: Connections::default(),
+            vouching,
             listening: 0,
             refused: BTreeMap::new(),
         }

@@ -3,6 +3,8 @@ use super::statement::Statement;
 use super::wire::{Cause, Question, Refusal, Told};
 use super::{Asked, Caller, FRESH, Open, Requests, Service};
 use crate::certificates;
+use crate::intake::evidence::Voucher;
+use crate::intake::evidence::hashed::Hashed;
 use crate::intake::statement::Piece;
 use crate::tcp::Listener;
 use std::collections::BTreeMap;
@@ -10,8 +12,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const MODEL: [u8; 32] = [7; 32];
-const WORDS: u64 = 5;
+pub(super) const MODEL: [u8; 32] = [7; 32];
+pub(super) const WORDS: u64 = 5;
 
 fn statement(client: u64, number: u8) -> Statement {
     Statement {
@@ -335,6 +337,31 @@ fn requests_for_a_model_that_is_gone_are_refused() {
 }
 
 #[test]
+fn what_is_withdrawn_is_brought_again() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    wait(&mut queue, 0, 1, now);
+    let taken = wait(&mut queue, 1, 1, now);
+    let proposed = queue.propose(9, now);
+    assert!(queue.promise(proposed.iter().find(|each| each.key == taken).unwrap()));
+    queue.withdraw();
+    assert!(queue.propose(9, now).is_empty());
+    assert!(queue.taken(taken, now).is_some(), "its batch is computed");
+    // The client comes again before its first connection has ended.
+    assert_eq!(queue.admit(0, &statement(0, 1), 0, now), Admission::Wanted);
+    queue.left(&asked(0, 1));
+    assert_eq!(queue.open(), 2);
+    let whole = Whole {
+        statement: statement(0, 1),
+        pieces: Vec::new(),
+    };
+    queue.arrived((0, [1; 16]), whole);
+    assert_eq!(queue.propose(9, now), [asked(0, 1)]);
+    queue.left(&asked(0, 1));
+    assert_eq!(queue.open(), 1);
+}
+
+#[test]
 fn messages_are_read_back_and_garbage_is_not() {
     let asked = Question::Ask {
         statement: statement(3, 4),
@@ -369,13 +396,23 @@ fn messages_are_read_back_and_garbage_is_not() {
 }
 
 /// Parties of a service that share additively, and a client of it.
-struct World {
-    parties: Vec<Arc<Requests>>,
-    caller: Caller,
-    service: Service,
+pub(super) struct World {
+    pub(super) parties: Vec<Arc<Requests>>,
+    pub(super) caller: Caller,
+    pub(super) service: Service,
 }
 
 fn world(count: usize) -> World {
+    attested(&vec![None; count], None)
+}
+
+fn voucher(hashed: Option<Hashed>) -> Option<Arc<dyn Voucher>> {
+    hashed.map(|hashed| Arc::new(hashed) as _)
+}
+
+/// Makes a world whose parties attest, and whose client judges them.
+pub(super) fn attested(attesting: &[Option<Hashed>], judging: Option<Hashed>) -> World {
+    let count = attesting.len();
     let made: Vec<_> = (0..count + 1)
         .map(|at| certificates::generate(at, 30).unwrap())
         .map(|made| (made.certificate_pem, made.key_pem))
@@ -399,6 +436,7 @@ fn world(count: usize) -> World {
             clients: &clients,
             quotas: &[quota],
             limits,
+            voucher: voucher(attesting[party]),
         };
         let listener = Listener::bind("127.0.0.1:0").unwrap();
         Arc::new(Requests::open(listener, &open).unwrap())
@@ -408,7 +446,9 @@ fn world(count: usize) -> World {
         .iter()
         .map(|party| party.address().to_owned())
         .collect();
-    let caller = Caller::new(&service, 0, &made[count].0, &made[count].1, &addresses).unwrap();
+    let (certificate, key) = &made[count];
+    let judging = voucher(judging);
+    let caller = Caller::new(&service, 0, certificate, key, &addresses, judging).unwrap();
     World {
         parties,
         caller,
@@ -417,14 +457,14 @@ fn world(count: usize) -> World {
 }
 
 impl World {
-    fn serve(&self) {
+    pub(super) fn serve(&self) {
         for party in &self.parties {
             let models = BTreeMap::from([(MODEL, WORDS)]);
             party.serve(Some((b"models", models))).unwrap();
         }
     }
 
-    fn pieces(&self) -> Vec<Piece> {
+    pub(super) fn pieces(&self) -> Vec<Piece> {
         let length = |at| super::words_of(at, WORDS) as usize;
         let piece = |at| Piece {
             salt: [at as u64; 4],
@@ -434,7 +474,7 @@ impl World {
     }
 
     /// Lets each party answer its next request with its number, under these tags.
-    fn answering(&self, tags: &[[u8; 32]]) -> Vec<thread::JoinHandle<()>> {
+    pub(super) fn answering(&self, tags: &[[u8; 32]]) -> Vec<thread::JoinHandle<()>> {
         let parties = self.parties.iter().cloned().zip(tags.to_vec()).enumerate();
         let answer = |(at, (party, tag)): (usize, (Arc<Requests>, [u8; 32]))| {
             thread::spawn(move || {
@@ -452,7 +492,7 @@ impl World {
     }
 }
 
-const SECOND: Duration = Duration::from_secs(5);
+pub(super) const SECOND: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_request_reaches_all_parties_and_each_answers_once() {

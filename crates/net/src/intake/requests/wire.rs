@@ -4,16 +4,19 @@
 //! | kind | message | body |
 //! | --- | --- | --- |
 //! | 1 | [`Question::Describe`] | the service |
+//! | 3 | [`Question::Attest`] | the service, a nonce |
 //! | 2 | [`Question::Ask`] | length of the statement, statement, signature; the pieces follow, each as its salt and its words |
 //! | 1 | [`Told::Description`] | the description |
 //! | 2 | [`Told::Answer`] | the tag and the length in words; the words follow |
 //! | 3 | [`Told::Refusal`] | the cause, the milliseconds after which to come again, the reason |
+//! | 4 | [`Told::Evidence`] | when it was made, key, policy, program, signature, evidence |
 
 use super::statement::{Statement, length};
 use crate::MOST_PARTIES;
 use crate::frame::LONGEST_REASON;
+use crate::intake::evidence::Shown;
 use crate::intake::statement::{Hash, LONGEST_SIGNATURE};
-use crate::intake::wire::{Fields, Form, malformed, printable};
+use crate::intake::wire::{Fields, Form, LONGEST_BODY, malformed, printable};
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
@@ -31,6 +34,9 @@ const FORM: Form = Form {
     version: 1,
 };
 
+/// Kind of the reply that holds evidence.
+const EVIDENCE: u8 = 4;
+
 /// Question of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Question {
@@ -38,6 +44,13 @@ pub enum Question {
     Describe {
         /// Service that the client is of.
         service: Hash,
+    },
+    /// Asks for the party's evidence, before anything else.
+    Attest {
+        /// Service that the client is of.
+        service: Hash,
+        /// Drawn by the client.
+        nonce: [u8; 32],
     },
     /// Asks for a result.
     Ask {
@@ -62,6 +75,8 @@ pub enum Told {
     },
     /// The party refuses.
     Refusal(Refusal),
+    /// Evidence of which program the party runs.
+    Evidence(Shown),
 }
 
 /// Why a party refuses a request.
@@ -158,6 +173,7 @@ impl Question {
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Describe { service } => FORM.write(to, 1, &[service]),
+            Self::Attest { service, nonce } => FORM.write(to, 3, &[service, nonce]),
             Self::Ask {
                 statement,
                 signature,
@@ -177,19 +193,26 @@ impl Question {
         let (kind, body) = FORM.read(from, |kind| match kind {
             1 => Some(32),
             2 => Some(8 + length(MOST_PARTIES) + LONGEST_SIGNATURE),
+            3 => Some(64),
             _ => None,
         })?;
         let mut fields = Fields::of(&body);
-        let question = if kind == 1 {
-            let service = fields.array()?;
-            Self::Describe { service }
-        } else {
-            let length = fields.number()?;
-            let length = usize::try_from(length).map_err(|_| malformed())?;
-            let statement = Statement::from_bytes(fields.take(length)?);
-            Self::Ask {
-                statement: statement.ok_or_else(malformed)?,
-                signature: fields.rest(LONGEST_SIGNATURE)?,
+        let question = match kind {
+            1 => Self::Describe {
+                service: fields.array()?,
+            },
+            3 => Self::Attest {
+                service: fields.array()?,
+                nonce: fields.array()?,
+            },
+            _ => {
+                let length = fields.number()?;
+                let length = usize::try_from(length).map_err(|_| malformed())?;
+                let statement = Statement::from_bytes(fields.take(length)?);
+                Self::Ask {
+                    statement: statement.ok_or_else(malformed)?,
+                    signature: fields.rest(LONGEST_SIGNATURE)?,
+                }
             }
         };
         fields.end()?;
@@ -207,6 +230,7 @@ impl Told {
         match self {
             Self::Description(description) => FORM.write(to, 1, &[description]),
             Self::Answer { tag, words } => FORM.write(to, 2, &[tag, &words.to_le_bytes()]),
+            Self::Evidence(shown) => FORM.write_evidence(to, EVIDENCE, shown),
             Self::Refusal(refusal) => {
                 let milliseconds = refusal.again.map_or(NEVER, |again| {
                     u64::try_from(again.as_millis()).unwrap_or(NEVER - 1)
@@ -231,6 +255,7 @@ impl Told {
             1 => Some(LONGEST_DESCRIPTION),
             2 => Some(40),
             3 => Some(9 + LONGEST_REASON),
+            EVIDENCE => Some(LONGEST_BODY),
             _ => None,
         })?;
         let mut fields = Fields::of(&body);
@@ -240,6 +265,7 @@ impl Told {
                 tag: fields.array()?,
                 words: fields.number()?,
             },
+            EVIDENCE => Self::Evidence(fields.evidence()?),
             _ => {
                 let [cause] = fields.array()?;
                 let cause = Cause::ALL.into_iter().find(|known| *known as u8 == cause);
