@@ -56,7 +56,7 @@ test-python: setup
 	$(BIN)/pytest -q $(SIDE_BY_SIDE)
 
 test-long: setup ## all tests
-	cargo test --workspace --exclude tacit-core --quiet -- --include-ignored --skip published_by_amd
+	cargo test --workspace --exclude tacit-core --quiet -- --include-ignored
 	$(BIN)/pytest -q -m ''
 
 check: setup ## formatting, lints, types, layers, licences, and words that are not used any more

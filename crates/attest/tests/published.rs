@@ -1,31 +1,13 @@
 //! Published quotes of TDX with their collateral, which `dcap-qvl` ships as its test data: at a
 //! fixed date they are accepted, and with anything altered they are not.
 
+mod registry;
+
 use attest::policy::Policy;
 use attest::tdx::{Tdx, check_additions};
 use attest::{Error, Evidence, KINDS, Kind, judge};
 use dcap_qvl::quote::{Quote, Report, TDReport15Ex};
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
-
-/// Returns the folder of the crate's test data, in the registry's folder of this machine.
-fn samples() -> PathBuf {
-    let cargo = option_env!("CARGO").unwrap_or("cargo");
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--offline"])
-        .output()
-        .expect("cargo runs");
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let packages = metadata["packages"].as_array().expect("packages");
-    let of = packages
-        .iter()
-        .find(|package| package["name"] == "dcap-qvl");
-    let manifest = of.expect("dcap-qvl")["manifest_path"]
-        .as_str()
-        .expect("a path");
-    PathBuf::from(manifest).with_file_name("sample")
-}
 
 /// A published quote, its collateral, and a moment at which both are valid.
 struct Published {
@@ -35,7 +17,7 @@ struct Published {
 }
 
 fn published(name: &str) -> Published {
-    let folder = samples();
+    let folder = registry::folder_of("dcap-qvl").join("sample");
     let collateral = fs::read(folder.join(format!("{name}_collateral.json"))).expect("collateral");
     let collateral = serde_json::from_slice(&collateral).expect("JSON");
     Published {

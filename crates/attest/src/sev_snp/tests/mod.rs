@@ -3,7 +3,11 @@
 #[path = "../../../tests/kernel/mod.rs"]
 mod kernel;
 mod made;
+#[cfg(target_os = "linux")]
 mod published;
+#[cfg(target_os = "linux")]
+#[path = "../../../tests/registry/mod.rs"]
+mod registry;
 
 use super::{NAME, report};
 use crate::evidence::judge_as;

@@ -1,16 +1,12 @@
 //! A published report and published certificates of AMD's, which the crate `sev` ships as its test
-//! data. That crate cannot be a dependency, as it brings a licence that tacit does not accept, and
-//! nothing may be fetched while tests run: whoever has its source names its folder.
-//!
-//! ```sh
-//! TACIT_SEV_SOURCE=.../sev-8.0.0 cargo test -p tacit-attest published_by_amd -- --ignored
-//! ```
+//! data. Nothing of its code is used.
 
 use super::super::certificate::Certificate;
 use super::super::chain::{Chain, TURIN};
 use super::super::collateral::Collateral;
 use super::super::report::Unverified;
 use super::super::roots::AMD;
+use super::registry;
 use crate::versions::Generation;
 use std::fs;
 use std::path::PathBuf;
@@ -19,9 +15,7 @@ use std::path::PathBuf;
 const NOW: u64 = 1_750_000_000;
 
 fn source() -> PathBuf {
-    std::env::var("TACIT_SEV_SOURCE")
-        .expect("TACIT_SEV_SOURCE is the folder of the crate sev 8.0.0")
-        .into()
+    registry::folder_of("sev")
 }
 
 /// Returns AMD's certificates of all generations. Revocation lists are not published with them.
@@ -47,7 +41,6 @@ fn leaf(generation: &str) -> Vec<u8> {
 }
 
 #[test]
-#[ignore = "needs the source of the crate sev"]
 fn certificates_published_by_amd_lead_to_its_roots() {
     let collateral = collateral();
     for known in &AMD {
@@ -85,7 +78,6 @@ fn certificates_published_by_amd_lead_to_its_roots() {
 }
 
 #[test]
-#[ignore = "needs the source of the crate sev"]
 fn a_report_published_by_amd_is_verified() {
     let collateral = collateral();
     let certificate = Certificate::of(&leaf("milan")).unwrap();
