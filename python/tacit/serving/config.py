@@ -39,7 +39,8 @@
     [limits]                                   # optional, as are its entries
     queue = 256                                # requests that wait at a time, of all clients
     batch = 16                                 # requests of one model that are computed together
-    wait = 2                                   # milliseconds that a batch waits for more of them
+    wait = 2                                   # milliseconds that a batch waits for each further
+                                               # one, ten times that in all
     deadline = 30                              # seconds after which a waiting request is refused
 
 Parties need the certificates of all parties and clients. A client needs those of the parties, and

@@ -24,6 +24,7 @@ from tacit.errors import (
     NetworkError,
     PeerError,
     TacitError,
+    Terminated,
     setup_error,
     told,
 )
@@ -107,6 +108,8 @@ class Server:
         )
         self.observed.follow("queue", lambda: self._requests.open)
         self._leaving, self._reloading = Event(), Event()
+        #: Whether it opens a session, which may take as long as the configuration's timeout.
+        self.is_opening = False
         #: Whether another party has said that it leaves.
         self._is_over = False
         #: Whether a session has opened, so this party's own files are right.
@@ -131,8 +134,9 @@ class Server:
         return self._leaving.is_set()
 
     def leave(self) -> None:
-        """Lets :meth:`run` finish the requests that wait, and return. New requests are refused. May
-        be called from any thread, and from a signal handler."""
+        """Lets :meth:`run` finish the requests that wait, and return. New requests are refused, and
+        without a session those that wait too. May be called from any thread, and from a signal
+        handler, which raises ``Terminated`` after that if the party ``is_opening`` a session."""
         self._leaving.set()
 
     def reload(self) -> None:
@@ -169,9 +173,14 @@ class Server:
                     pause = SHORTEST_PAUSE
                 self._leaving.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
+            except Terminated:
+                if not self.is_opening:
+                    raise
             finally:
+                self.is_opening = False
                 self._unready()
-        self._requests.drain()
+        # What waits still had no session to be computed in.
+        self._requests.dismiss()
         self._requests.see_off(min(PARTING, self.service.timeout))
 
     def _unready(self) -> None:
@@ -184,6 +193,7 @@ class Server:
     def _session(self) -> None:
         """Opens a session, and serves until it ends."""
         service = self.service
+        self.is_opening = True
         core = _core.Session.connect_local(
             _core.Listener(self._own.listen),
             self.party,
@@ -200,7 +210,7 @@ class Server:
             self.observed.count("sessions_opened")
             self._compare(session)
             self._bind(session)
-            self._has_served = True
+            self._has_served, self.is_opening = True, False
             # Parts of a result carry a hash of this, so that those of two sessions never mix.
             self._tag = core.public_coin(uuid.uuid4().bytes)
             self._batches = 0

@@ -8,6 +8,7 @@
 //! | 1 | [`Told::Description`] | the description |
 //! | 2 | [`Told::Answer`] | the tag and the length in words; the words follow |
 //! | 3 | [`Told::Refusal`] | the cause, the milliseconds after which to come again, the reason |
+//! | 4 | [`Told::Waiting`] | nothing |
 
 use super::statement::{Statement, length};
 use crate::MOST_PARTIES;
@@ -62,6 +63,8 @@ pub enum Told {
     },
     /// The party refuses.
     Refusal(Refusal),
+    /// The request still waits; another reply follows.
+    Waiting,
 }
 
 /// Why a party refuses a request.
@@ -207,6 +210,7 @@ impl Told {
         match self {
             Self::Description(description) => FORM.write(to, 1, &[description]),
             Self::Answer { tag, words } => FORM.write(to, 2, &[tag, &words.to_le_bytes()]),
+            Self::Waiting => FORM.write(to, 4, &[]),
             Self::Refusal(refusal) => {
                 let milliseconds = refusal.again.map_or(NEVER, |again| {
                     u64::try_from(again.as_millis()).unwrap_or(NEVER - 1)
@@ -231,6 +235,7 @@ impl Told {
             1 => Some(LONGEST_DESCRIPTION),
             2 => Some(40),
             3 => Some(9 + LONGEST_REASON),
+            4 => Some(0),
             _ => None,
         })?;
         let mut fields = Fields::of(&body);
@@ -240,6 +245,7 @@ impl Told {
                 tag: fields.array()?,
                 words: fields.number()?,
             },
+            4 => Self::Waiting,
             _ => {
                 let [cause] = fields.array()?;
                 let cause = Cause::ALL.into_iter().find(|known| *known as u8 == cause);
