@@ -549,12 +549,13 @@ fn a_batch_waits_only_for_connections_that_may_bring_more() {
     world.serve();
     let request = world.caller.request(MODEL, [1; 16], WORDS, world.pieces());
     let request = request.unwrap();
-    let hour = Duration::from_secs(3600);
+    // Longer than the client waits.
+    let long = 4 * SECOND;
     thread::scope(|scope| {
         let asked = scope.spawn(|| world.caller.ask(&request, SECOND).unwrap());
         for party in &world.parties {
             // The only connection waits for this request, so no other one comes.
-            let proposed = party.propose(2, hour, hour).unwrap();
+            let proposed = party.propose(2, long, long).unwrap();
             assert_eq!(proposed.len(), 1);
             assert_eq!(party.promise(&proposed, SECOND).unwrap(), [true]);
             let (client, number) = proposed[0].key;
