@@ -143,6 +143,21 @@ class Bound:
                     results += run(streams.side_by_side)
         return results
 
+    def announce(self, *inputs: SecretTensor) -> None:
+        """Lets the source of correlations make what a call on such inputs takes, while nothing
+        runs. The next call takes it, also if it has more examples, or fewer. No interaction.
+
+        Args:
+            inputs: as from :meth:`given` or :meth:`submitted`, of as many examples as there are
+                streams at most. Their numbers do not matter.
+        """
+        current, program = self._session, self.program
+        given = dict(zip(program.inputs, inputs, strict=True))
+        count = same_kind(program, given)
+        widths = _Widths(True, current.core.guards)
+        with torch.no_grad(), current.using(scale=Scale(program.scale)):
+            self._expect(self._together(_examples(given, range(count), count), widths), count)
+
     def _together(self, examples: list[dict[str, torch.Tensor]], widths: "_Widths") -> _Run:
         """Returns what runs the program on these examples, and returns the results of each."""
         lasting = {**self._weights, **self.program.constants}

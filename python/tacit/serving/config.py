@@ -42,6 +42,8 @@
     wait = 2                                   # milliseconds that a batch waits for each further
                                                # one, ten times that in all
     deadline = 30                              # seconds after which a waiting request is refused
+    ahead = 1                                  # requests of a compiled program, for which the
+                                               # parties have correlations made while nothing runs
 
 Parties need the certificates of all parties and clients. A client needs those of the parties, and
 its own with its key.
@@ -123,7 +125,13 @@ _MODEL: Kinds = {
     "shape": (list, tuple),
     "dtype": str,
 }
-_LIMITS: Kinds = {"queue": int, "batch": int, "wait": NUMBER, "deadline": NUMBER}
+_LIMITS: Kinds = {
+    "queue": int,
+    "batch": int,
+    "wait": NUMBER,
+    "deadline": NUMBER,
+    "ahead": int,
+}
 
 
 @dataclass(frozen=True)
@@ -191,6 +199,8 @@ class Limits:
     wait: float = 2.0
     #: Seconds.
     deadline: float = 30.0
+    #: Requests whose correlations are made while nothing runs.
+    ahead: int = 1
 
 
 @dataclass(frozen=True)
@@ -451,6 +461,7 @@ class _Reading(Reading):
         self.count("[limits]: queue", made.queue, MOST_WAITING)
         self.count("[limits]: batch", made.batch, MOST_TOGETHER)
         self.duration("[limits]: deadline", made.deadline)
+        self.count("[limits]: ahead", made.ahead, made.batch, least=0)
         if not 0 <= made.wait <= 10_000:
             raise self.wrong(f"[limits]: wait = {made.wait}; it is 0 to 10000 milliseconds")
         return made

@@ -198,6 +198,13 @@ class Bound:
             begin = end
         return self._sealable(self._computed(given, count), count)
 
+    def announce(self, count: int) -> None:
+        """Lets the source of correlations make what this many requests take, while nothing is
+        computed. What a module takes is not known; a source makes as much of it ahead as was taken
+        so far."""
+        if self._program is not None and count:
+            self._program.announce(*self._submitted(self._program, self._zeros(count)))
+
     def _zeros(self, count: int = 1) -> list[Parts]:
         shapes = [(count * each.shape[0], *each.shape[1:]) for each in self._inputs]
         return [

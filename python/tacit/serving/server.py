@@ -186,6 +186,7 @@ class Server:
     def _unready(self) -> None:
         """Lets clients come again, and requests of the last batch wait again."""
         self.observed.set("is_ready", 0)
+        self.observed.set("correlations_bytes", 0)
         self._requests.serve(None, [])
         self._requests.give_back()
         self._bound = []
@@ -230,12 +231,13 @@ class Server:
                 service.clients, service.certificates_of_clients(), strict=True
             )
         ]
-        own = json.dumps([service.name, clients, service.limits.batch]).encode()
+        limits = service.limits
+        own = json.dumps([service.name, clients, limits.batch, limits.ahead]).encode()
         for party, theirs in enumerate(session.told_by_all(_core.blake3(own).encode())):
             if theirs != _core.blake3(own).encode():
                 raise setup_error(
-                    f"party {party} has another name of the service, other clients or another "
-                    "batch in its service.toml: give all parties the same file"
+                    f"party {party} has another name of the service, other clients, another ahead "
+                    "or another batch in its service.toml: give all parties the same file"
                 )
 
     def _bind(self, session: Session) -> None:
@@ -370,6 +372,7 @@ class Server:
         label = bound.model.name, bound.model.version
         self.observed.count("batches", 1, *label)
         self.observed.count("requests", len(rows), *label, "answered")
+        bound.announce(self.service.limits.ahead)
         self._count_traffic(session)
 
     def _count_refusals(self) -> None:
@@ -383,6 +386,7 @@ class Server:
         for name, after, before in zip(names, now, self._counted, strict=True):
             self.observed.count(name, after - before)
         self._counted = now
+        self.observed.set("correlations_bytes", session.core.correlations()[2])
 
 
 class _Stages:
