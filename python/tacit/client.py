@@ -251,9 +251,8 @@ class Client:
             )
         if found[-1] != 1:
             raise RangeError(
-                "numbers left the range that the model computes in, in this request or in one that "
-                "was computed with it: there is no result. Scale the input as the model's training "
-                "data were"
+                "numbers of this request left the range that the model computes in: there is no "
+                "result. Scale the input as the model's training data were"
             )
         return torch.from_numpy(found[:-1])
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import torch
-from guarded import COMPILED, layers, with_sum
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import tacit
+from guarded import COMPILED, layers, with_sum
 from tacit.checkpoint import files
 from tacit.errors import EncodingError, MisuseError, RangeError, StoppedError
 from tacit.flags import Joined, each_of

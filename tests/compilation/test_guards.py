@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from guarded import COMPILED, MANY, compiled, layers, with_sum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 import tacit
+from guarded import COMPILED, MANY, compiled, layers, with_sum
 from models import Residual, normalised, spent
 from tacit.compilation.comparing import Guard
 from tacit.compilation.execute import _around, _Widths

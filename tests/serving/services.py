@@ -161,12 +161,18 @@ class Parties:
         return command.ended(30)
 
 
-def waiting(client: Client, party: int) -> int:
-    """Returns how many requests wait at a party, as its status page says."""
+def shown(client: Client, party: int, name: str) -> float:
+    """Returns a value of a party's status page, by its name and labels as they stand there."""
     status = client.service.parties[party].status
     with build_opener(ProxyHandler({})).open(f"http://{status}/metrics", timeout=10) as page:
-        (line,) = (each for each in page.read().splitlines() if each.startswith(b"tacit_queue "))
-    return int(float(line.split()[1]))
+        lines = page.read().decode().splitlines()
+    (found,) = (line for line in lines if line.startswith(f"{name} "))
+    return float(found.removeprefix(name))
+
+
+def waiting(client: Client, party: int) -> int:
+    """Returns how many requests wait at a party, as its status page says."""
+    return int(shown(client, party, "tacit_queue"))
 
 
 def wait_for(client: Client) -> None:

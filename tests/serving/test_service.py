@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 import torch
-from services import Parties, model, module, wait_for, waiting, write
+from services import Parties, model, module, shown, wait_for, waiting, write
 
 from commands import Command
 from tacit.client import Client
@@ -299,6 +299,42 @@ def test_sigterm_finishes_what_waits(tmp_path: Path) -> None:
         parties.start(1)
         wait_for(client)
         client.infer("net", given(1))
+
+
+def test_sigterm_refuses_what_waits_if_another_party_is_away(tmp_path: Path) -> None:
+    config = write(tmp_path, limits={"deadline": 120}, timeout=3)
+    with Parties(config) as parties, Client(config) as client, ThreadPoolExecutor(1) as pool:
+        wait_for(client)
+        client.infer("net", given(1))
+        parties.send(2, signal.SIGSTOP)
+        asked = pool.submit(client.infer, "net", given(1))
+        until = time.monotonic() + 20
+        while waiting(client, 0) < 1 or shown(client, 0, "tacit_is_ready") != 0:
+            assert time.monotonic() < until, "the session does not end"
+            time.sleep(0.01)
+        parties.send(0, signal.SIGTERM)
+        with pytest.raises(RequestRefusedError) as refused:
+            asked.result()
+        assert (refused.value.cause, refused.value.party) == ("draining", 0)
+        assert refused.value.retry_after is not None
+        code, _, errors = parties.ended(0)
+        assert code == 0, errors
+
+
+def test_a_refusal_is_counted_once(tmp_path: Path) -> None:
+    config = write(tmp_path, limits={"deadline": 0.5}, timeout=5)
+    with Parties(config) as parties, Client(config) as client:
+        wait_for(client)
+        client.infer("net", given(1))
+        parties.send(2, signal.SIGSTOP)
+        with pytest.raises(RequestRefusedError) as refused:
+            client.infer("net", given(1))
+        assert refused.value.cause == "deadline"
+        parties.send(2, signal.SIGCONT)
+        wait_for(client)
+        client.infer("net", given(1))
+        name = 'tacit_requests_total{model="",version="",outcome="refused: deadline"}'
+        assert shown(client, refused.value.party, name) == 1
 
 
 def test_versions_are_switched_between_batches(tmp_path: Path) -> None:

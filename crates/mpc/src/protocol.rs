@@ -263,6 +263,9 @@ pub trait Correlated {
     /// Returns how long the computation has waited for correlations.
     fn waited(&self) -> Duration;
 
+    /// Returns the words of this party's shares of all correlations that are ordered and not taken.
+    fn stock(&self) -> usize;
+
     /// Starts a dry run from the protocol's present state, to find what a program takes. `None` if
     /// the source makes nothing ahead of time.
     fn rehearsal(&self) -> Option<Box<dyn Rehearsal>>;

@@ -109,7 +109,11 @@ impl Requests {
             key,
             clients: &clients,
             quotas: &quotas,
-            limits: Limits { queue, deadline },
+            limits: Limits {
+                queue,
+                deadline,
+                tell: requests::TELL,
+            },
             voucher: voucher(attestation),
         };
         let inner = requests::Requests::open(listener.take()?, &open).map_err(raise)?;
@@ -142,14 +146,19 @@ impl Requests {
         self.inner.drain();
     }
 
+    /// Refuses new requests from now on, and those that are here and not taken.
+    fn dismiss(&self) {
+        self.inner.dismiss();
+    }
+
     /// Number of requests that are here and not answered.
     #[getter]
     fn open(&self) -> usize {
         self.inner.open_requests()
     }
 
-    /// Waits at most `most` seconds for a request, and from then at most `gather` seconds for as
-    /// many of one model as a batch takes.
+    /// Waits at most `most` seconds for a request, and from then for as many of one model as a
+    /// batch takes: at most `gather` seconds for each further one.
     fn propose(&self, py: Python<'_>, batch: usize, gather: f64, most: f64) -> PyResult<Vec<Row>> {
         let propose = || self.inner.propose(batch, span(gather)?, span(most)?);
         py.detach(propose).map(rows).map_err(raise)

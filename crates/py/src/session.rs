@@ -177,13 +177,14 @@ impl Session {
         Ok(demand.map(|demand| demand.to_text()))
     }
 
-    /// Returns the reading of what was sent for making correlations, and the seconds that computing
-    /// has waited for them.
-    fn correlations<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, f64)> {
-        let (reading, waited) = py
+    /// Returns the reading of what was sent for making correlations, the seconds that computing has
+    /// waited for them, and the bytes of those that are ordered and not taken.
+    fn correlations<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, f64, usize)> {
+        let (reading, waited, words) = py
             .detach(|| self.inner.correlations())
             .map_err(|error| self.raise(error))?;
-        Ok((as_dict(py, &reading)?, waited.as_secs_f64()))
+        let bytes = words * size_of::<u64>();
+        Ok((as_dict(py, &reading)?, waited.as_secs_f64(), bytes))
     }
 
     /// Verifies what was computed so far, without revealing anything.

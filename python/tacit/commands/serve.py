@@ -78,7 +78,7 @@ def run(parsed: argparse.Namespace) -> None:
     def leave(*_: Any) -> None:
         is_again = server.is_leaving
         server.leave()
-        if is_again or not server.is_ready:
+        if is_again or server.is_opening:
             raise Terminated
 
     signal.signal(signal.SIGTERM, leave)

@@ -6,7 +6,7 @@ second runtime."""
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -56,6 +56,10 @@ CALIBRATED = (
 )
 
 
+#: Runs a program on some examples, and returns the results of each.
+_Run = Callable[[streams.Way], list[tuple[Any, ...]]]
+
+
 class Bound:
     """A program with secret weights, in the session in which they were shared."""
 
@@ -95,6 +99,16 @@ class Bound:
         Raises:
             MisuseError: an input has another shape or dtype, or is outside its interval.
         """
+        results = self.each(*inputs)
+        with torch.no_grad():
+            parts = tuple(
+                streams.joined(each, self._session) for each in zip(*results, strict=True)
+            )
+        return parts[0] if len(parts) == 1 else parts
+
+    def each(self, *inputs: torch.Tensor) -> list[tuple[Any, ...]]:
+        """Runs the program as a call does, and returns the results of each example, which depend on
+        the guards of this example alone."""
         current, program = session(), self.program
         if current is not self._session:
             raise MisuseError(
@@ -124,29 +138,36 @@ class Bound:
         with torch.no_grad(), current.using(scale=Scale(program.scale)):
             for first in range(0, count, self._streams):
                 together = range(first, min(count, first + self._streams))
-                examples = [
-                    {
-                        name: _in_own_memory(streams.one_of(x, at, count))
-                        for name, x in given.items()
-                    }
-                    for at in together
-                ]
-                results += self._together(examples, widths, is_given)
-            parts = tuple(streams.joined(each, current) for each in zip(*results, strict=True))
-        return parts[0] if len(parts) == 1 else parts
+                run = self._together(_examples(given, together, count), widths)
+                with self._expected(run, len(together) if is_given else 0):
+                    results += run(streams.side_by_side)
+        return results
 
-    def _together(
-        self, examples: list[dict[str, torch.Tensor]], widths: "_Widths", is_given: bool
-    ) -> list[tuple[Any, ...]]:
-        """Runs the program on these examples side by side and returns the results of each."""
+    def announce(self, *inputs: SecretTensor) -> None:
+        """Lets the source of correlations make what a call on such inputs takes, while nothing
+        runs. The next call takes it, also if it has more examples, or fewer. No interaction.
+
+        Args:
+            inputs: as from :meth:`given` or :meth:`submitted`, of as many examples as there are
+                streams at most. Their numbers do not matter.
+        """
         current, program = self._session, self.program
-        lasting = {**self._weights, **program.constants}
+        given = dict(zip(program.inputs, inputs, strict=True))
+        count = same_kind(program, given)
+        widths = _Widths(True, current.core.guards)
+        with torch.no_grad(), current.using(scale=Scale(program.scale)):
+            self._expect(self._together(_examples(given, range(count), count), widths), count)
+
+    def _together(self, examples: list[dict[str, torch.Tensor]], widths: "_Widths") -> _Run:
+        """Returns what runs the program on these examples, and returns the results of each."""
+        lasting = {**self._weights, **self.program.constants}
 
         def run(go: streams.Way) -> list[tuple[Any, ...]]:
-            under_way = [Values(program.graph, {**example, **lasting}) for example in examples]
+            graph = self.program.graph
+            under_way = [Values(graph, {**example, **lasting}) for example in examples]
             for stage in self._stages:
                 go(
-                    current,
+                    self._session,
                     [
                         [partial(_carry_out, values, node, widths) for node in lane]
                         for values in under_way
@@ -155,10 +176,7 @@ class Bound:
                 )
             return [values.results() for values in under_way]
 
-        with self._expected(
-            current, partial(run, streams.by_turns), len(examples) if is_given else 0
-        ):
-            return run(streams.side_by_side)
+        return run
 
     def given(
         self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None, count: int = 1
@@ -229,8 +247,16 @@ class Bound:
         self._session.storages.derive(self._promise(placeholder), [made._parts[0]], True)
 
     @contextmanager
-    def _expected(self, current: Session, run: Callable[[], Any], given: int) -> Iterator[None]:
-        """Announces to the source of correlations what will be taken of it within this context.
+    def _expected(self, run: _Run, given: int) -> Iterator[None]:
+        """Announces to the source of correlations what will be taken of it within this context."""
+        try:
+            self._expect(run, given)
+            yield
+        finally:
+            self._session.core.expect_no_more()
+
+    def _expect(self, run: _Run, given: int) -> None:
+        """Announces to the source of correlations what will be taken of it.
 
         The source then makes that one layer ahead, and nothing else. The demand follows from
         shapes: ``run`` is rehearsed first, without numbers or messages.
@@ -242,22 +268,22 @@ class Bound:
         Steps that go side by side take correlations by turns, in another order than in the
         rehearsal. At most what a few of them take is then made earlier than necessary.
         """
+        current = self._session
         core, trace = current.core, current.trace
         key = current.numerics.width, current.numerics.is_checked, given
         known = self._rehearsed.get(key)
+        if known is not None and core.expect_again(known):
+            return
         try:
-            if (known is None or not core.expect_again(known)) and core.rehearse():
+            if core.rehearse():
                 current.trace = None
                 with current.storages.rehearsed(), checks.dry(current):
-                    run()
-                current.trace = trace
+                    run(streams.by_turns)
                 found = core.expect()
                 if given:
                     self._rehearsed[key] = found
-            yield
         finally:
             current.trace = trace
-            core.expect_no_more()
 
     def _is_promised(self, placeholder: str, x: torch.Tensor) -> bool:
         """Returns whether the present numbers of an input were checked against its interval."""
@@ -431,6 +457,16 @@ def _in_own_memory(x: torch.Tensor) -> torch.Tensor:
     if isinstance(x, SecretTensor) or x.untyped_storage().nbytes() == x.numel() * x.itemsize:
         return x
     return x.clone(memory_format=torch.contiguous_format)
+
+
+def _examples(
+    given: Mapping[str, torch.Tensor], which: Iterable[int], count: int
+) -> list[dict[str, torch.Tensor]]:
+    """Returns these examples of inputs."""
+    return [
+        {name: _in_own_memory(streams.one_of(x, at, count)) for name, x in given.items()}
+        for at in which
+    ]
 
 
 class _Widths(NamedTuple):

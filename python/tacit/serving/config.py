@@ -39,8 +39,11 @@
     [limits]                                   # optional, as are its entries
     queue = 256                                # requests that wait at a time, of all clients
     batch = 16                                 # requests of one model that are computed together
-    wait = 2                                   # milliseconds that a batch waits for more of them
+    wait = 2                                   # milliseconds that a batch waits for each further
+                                               # one, ten times that in all
     deadline = 30                              # seconds after which a waiting request is refused
+    ahead = 1                                  # requests of a compiled program, for which the
+                                               # parties have correlations made while nothing runs
 
     [attestation]                              # optional: parties must attest, to each other and to
                                                # clients; see docs/attestation.md
@@ -126,7 +129,13 @@ _MODEL: Kinds = {
     "shape": (list, tuple),
     "dtype": str,
 }
-_LIMITS: Kinds = {"queue": int, "batch": int, "wait": NUMBER, "deadline": NUMBER}
+_LIMITS: Kinds = {
+    "queue": int,
+    "batch": int,
+    "wait": NUMBER,
+    "deadline": NUMBER,
+    "ahead": int,
+}
 
 
 @dataclass(frozen=True)
@@ -194,6 +203,8 @@ class Limits:
     wait: float = 2.0
     #: Seconds.
     deadline: float = 30.0
+    #: Requests whose correlations are made while nothing runs.
+    ahead: int = 1
 
 
 @dataclass(frozen=True)
@@ -475,6 +486,7 @@ class _Reading(Reading):
         self.count("[limits]: queue", made.queue, MOST_WAITING)
         self.count("[limits]: batch", made.batch, MOST_TOGETHER)
         self.duration("[limits]: deadline", made.deadline)
+        self.count("[limits]: ahead", made.ahead, made.batch, least=0)
         if not 0 <= made.wait <= 10_000:
             raise self.wrong(f"[limits]: wait = {made.wait}; it is 0 to 10000 milliseconds")
         return made

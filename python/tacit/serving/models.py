@@ -1,6 +1,14 @@
 """Models of a service: read from this party's files, and bound in a session.
 
-A model that is bound stays secret-shared in memory, and computes the results of batches."""
+A model that is bound stays secret-shared in memory, and computes the results of batches.
+
+**What a guard that fails tells, and whom.** A compiled program computes each request of a batch as
+an example of its own (:mod:`tacit.compilation.streams`). So a guard judges the numbers of one
+request, and its flag stays secret. The words of a result, and a marker of 1 after them, are
+multiplied by the flags that this result depends on, and by no others, and are sealed to the client.
+So a client whose numbers left their range gets zeros, and learns that they did. The results of
+other clients are those that they would be without it, in the same messages of the same sizes. No
+party learns of it: it sees the flags as shares, and opens none."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,12 +18,13 @@ from typing import Any, NamedTuple
 import torch
 
 from tacit import _core, fixed
+from tacit.compilation import streams
 from tacit.compilation.execute import Bound as BoundProgram
 from tacit.compilation.graph import outputs
 from tacit.compilation.program import Program, read_program
-from tacit.compilation.streams import check_batch
 from tacit.compilation.weights import load_weights
 from tacit.errors import MisuseError, SetupError, cause, printable, setup_error
+from tacit.flags import union
 from tacit.module import share_module
 from tacit.serving.config import Model
 from tacit.serving.description import Described, Tensor
@@ -113,7 +122,7 @@ def _check_rows(model: Model, program: Program) -> None:
     """
     results = [tuple(node.meta["value"].shape) for node in outputs(program.graph)]
     try:
-        check_batch(program.inputs, results)
+        streams.check_batch(program.inputs, results)
     except MisuseError as error:
         raise MisuseError(f"model {model.label}: {error}") from None
 
@@ -169,7 +178,7 @@ class Bound:
             )
         else:
             self._module = _shared(loaded)
-        results = self._computed(self._zeros(), 1)
+        (results,) = self._computed(self._zeros(), 1)
         names = [f"output {at}" if len(results) > 1 else "output" for at in range(len(results))]
         self.described = Described(
             self.model.name,
@@ -196,7 +205,7 @@ class Bound:
 
         Returns:
             This party's components of each request's outputs, in a row, and of the marker after
-            them, which is 1, or 0 if numbers left their range.
+            them, which is 1, or 0 if numbers of this request left their range.
         """
         given, begin = [], 0
         for each in self._inputs:
@@ -205,27 +214,45 @@ class Bound:
             begin = end
         return self._sealable(self._computed(given, count), count)
 
-    def _zeros(self) -> list[Parts]:
-        shapes = [torch.zeros(each.shape, dtype=torch.int64) for each in self._inputs]
-        return [shares.trivial(self._session, zeros) for zeros in shapes]
+    def announce(self, count: int) -> None:
+        """Lets the source of correlations make what this many requests take, while nothing is
+        computed. What a module takes is not known; a source makes as much of it ahead as was taken
+        so far."""
+        if self._program is not None and count:
+            self._program.announce(*self._submitted(self._program, self._zeros(count)))
 
-    def _computed(self, given: Sequence[Parts], count: int) -> list[SecretTensor]:
-        """Runs the model on sharings of its inputs; returns its outputs."""
+    def _zeros(self, count: int = 1) -> list[Parts]:
+        shapes = [(count * each.shape[0], *each.shape[1:]) for each in self._inputs]
+        return [
+            shares.trivial(self._session, torch.zeros(shape, dtype=torch.int64)) for shape in shapes
+        ]
+
+    @staticmethod
+    def _submitted(program: BoundProgram, given: Sequence[Parts]) -> list[SecretTensor]:
+        return [
+            program.submitted(parts, name)
+            for parts, name in zip(given, program.program.inputs, strict=True)
+        ]
+
+    def _computed(self, given: Sequence[Parts], count: int) -> list[list[SecretTensor]]:
+        """Runs the model on sharings of its inputs; returns the outputs of each request, or of all
+        of them together if a module computes them."""
         if self._program is not None:
-            placeholders = self._program.program.inputs
-            inputs = [
-                self._program.submitted(parts, name)
-                for parts, name in zip(given, placeholders, strict=True)
-            ]
-            found = self._program(*inputs)
+            found = self._program.each(*self._submitted(self._program, given))
         else:
             (only,), (parts,) = self._inputs, given
             dtype = fixed.DTYPES[only.dtype]
             scale = fixed.of_dtype(self._session.scale, dtype)
             with torch.no_grad():
-                found = self._module(SecretTensor(parts, scale, self._session, dtype).numbered())
-        several = found if isinstance(found, tuple | list) else (found,)
-        return [self._checked(each, count) for each in several]
+                found = [self._module(SecretTensor(parts, scale, self._session, dtype).numbered())]
+        together = count // len(found)
+        return [
+            [
+                self._checked(streams.beside(each, self._session), together)
+                for each in (several if isinstance(several, tuple | list) else (several,))
+            ]
+            for several in found
+        ]
 
     def _checked(self, result: Any, count: int) -> SecretTensor:
         """Returns a result as numbers, after checking that it can be told apart by requests.
@@ -248,17 +275,23 @@ class Bound:
             )
         return result
 
-    def _sealable(self, results: Sequence[SecretTensor], count: int) -> list[Parts]:
-        session = self._session
-        marker = shares.trivial(session, torch.ones(count, 1, dtype=torch.int64))
-        tables = [*(each._parts for each in results), marker]
-        words: Parts = tuple(
-            torch.cat([part.reshape(count, -1) for part in each], dim=1)
-            for each in zip(*tables, strict=True)
-        )
-        for result in results:
-            words = shares.checked(session, words, result.flags)
-        return [tuple(part[at].contiguous() for part in words) for at in range(count)]
+    def _sealable(self, results: Sequence[Sequence[SecretTensor]], count: int) -> list[Parts]:
+        session, together = self._session, count // len(results)
+        marker = shares.trivial(session, torch.ones(together, 1, dtype=torch.int64))
+        tables: list[Parts] = [
+            tuple(
+                torch.cat([part.reshape(together, -1) for part in each], dim=1)
+                for each in zip(*(each._parts for each in several), marker, strict=True)
+            )
+            for several in results
+        ]
+        flags = [union(each.flags for each in several) for several in results]
+        tables = shares.checked_each(session, tables, flags)
+        return [
+            tuple(part[at].contiguous() for part in words)
+            for words in tables
+            for at in range(together)
+        ]
 
 
 def _compare(session: Session, loaded: Loaded) -> None:

@@ -40,6 +40,9 @@ METRICS: Mapping[str, Metric] = {
     "bytes_sent": Metric("counter", "Bytes sent to the other parties"),
     "bytes_received": Metric("counter", "Bytes received from the other parties"),
     "rounds": Metric("counter", "Rounds with the other parties"),
+    "correlations_bytes": Metric(
+        "gauge", "Bytes of correlations that the source makes or has made, and none has taken"
+    ),
     "sessions_opened": Metric("counter", "Sessions opened with the other parties"),
     "is_ready": Metric("gauge", "1 while a session is open and all models are bound, else 0"),
 }

@@ -24,6 +24,7 @@ from tacit.errors import (
     NetworkError,
     PeerError,
     TacitError,
+    Terminated,
     setup_error,
     told,
 )
@@ -111,6 +112,8 @@ class Server:
         )
         self.observed.follow("queue", lambda: self._requests.open)
         self._leaving, self._reloading = Event(), Event()
+        #: Whether it opens a session, which may take as long as the configuration's timeout.
+        self.is_opening = False
         #: Whether another party has said that it leaves.
         self._is_over = False
         #: Whether a session has opened, so this party's own files are right.
@@ -135,8 +138,9 @@ class Server:
         return self._leaving.is_set()
 
     def leave(self) -> None:
-        """Lets :meth:`run` finish the requests that wait, and return. New requests are refused. May
-        be called from any thread, and from a signal handler."""
+        """Lets :meth:`run` finish the requests that wait, and return. New requests are refused, and
+        without a session those that wait too. May be called from any thread, and from a signal
+        handler, which raises ``Terminated`` after that if the party ``is_opening`` a session."""
         self._leaving.set()
 
     def reload(self) -> None:
@@ -173,14 +177,20 @@ class Server:
                     pause = SHORTEST_PAUSE
                 self._leaving.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
+            except Terminated:
+                if not self.is_opening:
+                    raise
             finally:
+                self.is_opening = False
                 self._unready()
-        self._requests.drain()
+        # What waits still had no session to be computed in.
+        self._requests.dismiss()
         self._requests.see_off(min(PARTING, self.service.timeout))
 
     def _unready(self) -> None:
         """Lets clients come again, and requests of the last batch wait again."""
         self.observed.set("is_ready", 0)
+        self.observed.set("correlations_bytes", 0)
         self._requests.serve(None, [])
         self._requests.give_back()
         self._bound = []
@@ -188,6 +198,7 @@ class Server:
     def _session(self) -> None:
         """Opens a session, and serves until it ends."""
         service = self.service
+        self.is_opening = True
         core = _core.Session.connect_local(
             _core.Listener(self._own.listen),
             self.party,
@@ -207,7 +218,7 @@ class Server:
             self._compare(session)
             self._show()
             self._bind(session)
-            self._has_served = True
+            self._has_served, self.is_opening = True, False
             # Parts of a result carry a hash of this, so that those of two sessions never mix.
             self._tag = core.public_coin(uuid.uuid4().bytes)
             self._batches = 0
@@ -234,12 +245,13 @@ class Server:
                 service.clients, service.certificates_of_clients(), strict=True
             )
         ]
-        own = json.dumps([service.name, clients, service.limits.batch]).encode()
+        limits = service.limits
+        own = json.dumps([service.name, clients, limits.batch, limits.ahead]).encode()
         for party, theirs in enumerate(session.told_by_all(_core.blake3(own).encode())):
             if theirs != _core.blake3(own).encode():
                 raise setup_error(
-                    f"party {party} has another name of the service, other clients or another "
-                    "batch in its service.toml: give all parties the same file"
+                    f"party {party} has another name of the service, other clients, another ahead "
+                    "or another batch in its service.toml: give all parties the same file"
                 )
 
     def _bind(self, session: Session) -> None:
@@ -386,6 +398,7 @@ class Server:
         label = bound.model.name, bound.model.version
         self.observed.count("batches", 1, *label)
         self.observed.count("requests", len(rows), *label, "answered")
+        bound.announce(self.service.limits.ahead)
         self._count_traffic(session)
 
     def _count_refusals(self) -> None:
@@ -399,6 +412,7 @@ class Server:
         for name, after, before in zip(names, now, self._counted, strict=True):
             self.observed.count(name, after - before)
         self._counted = now
+        self.observed.set("correlations_bytes", session.core.correlations()[2])
 
 
 class _Stages:

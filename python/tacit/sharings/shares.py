@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import reduce
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,6 +177,36 @@ def checked(session: Session, x: Parts, known: Known) -> Parts:
     out, arrays = empty_words(session, x[0].shape)
     session.core.checked(arrays_of(x), arrays, flags)
     return out
+
+
+def checked_each(session: Session, several: Sequence[Parts], known: Sequence[Known]) -> list[Parts]:
+    """As :func:`checked` for words of one shape, each by its own flags, in the rounds of one."""
+    if len(several) == 1:
+        return [checked(session, several[0], known[0])]
+    flags = [each_of(each) for each in known]
+    most = max(map(len, flags), default=0)
+    if not most:
+        return list(several)
+    # A flag may belong to several. The last bit stands for those that some lack.
+    places: dict[_core.Flag, int] = {}
+    for flag in chain(*flags):
+        places.setdefault(flag, len(places))
+    one = trivial_bits(session, torch.ones(1, dtype=torch.uint8))
+    bits = joined(flag_bits(session, list(places)), one)
+    which = torch.tensor(
+        [[places[flag] for flag in each] + [len(places)] * (most - len(each)) for each in flags]
+    )
+
+    def both(first: Parts, second: Parts, rest: Parts) -> Parts:
+        return joined(and_bits(session, first, second), rest)
+
+    hold = tree(tuple(part[which.T].contiguous() for part in bits), both)
+    words = stacked(*several)
+    shape = words[0].shape
+    repeated = tuple(
+        part.reshape(-1, *[1] * (len(shape) - 1)).expand(shape).contiguous() for part in hold
+    )
+    return unstacked(bit_multiply(session, repeated, words))
 
 
 def flag_bits(session: Session, flags: Sequence[_core.Flag]) -> Parts:

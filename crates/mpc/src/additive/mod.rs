@@ -477,6 +477,10 @@ impl Correlated for Additive {
         self.supply.waited()
     }
 
+    fn stock(&self) -> usize {
+        self.supply.stock()
+    }
+
     fn rehearsal(&self) -> Option<Box<dyn Rehearsal>> {
         if !self.supply.is_ahead() {
             return None;

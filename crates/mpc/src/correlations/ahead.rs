@@ -18,6 +18,12 @@
 //! their kind are taken, by move. A product's masks go to the first operation that asks for exactly
 //! this product, and are then gone. If a program ends early, pools keep what they have for later
 //! use. Products are dropped, and masks that were to be kept are forgotten.
+//!
+//! **Announced programs.** A program may be expected long before it begins, so that its
+//! correlations are made while nothing runs. When it begins, it is expected again. The new
+//! expectation takes over the products that were ordered for the last one, and lacks what the pools
+//! lack by then. So what was made for a program that was announced in vain is dropped only where no
+//! later one takes it.
 
 use super::job::{Job, Origin, most_at_once};
 use super::kind::Kind;
@@ -36,13 +42,32 @@ pub(super) struct Expected<A> {
 }
 
 impl<A> Expected<A> {
-    pub fn new(jobs: VecDeque<Job>, most: usize) -> Self {
-        Self {
+    /// Expects these jobs, some of which may have been ordered for the last expectation. Also
+    /// returns the masks that were to be kept, of products which this one does not take.
+    pub fn new(jobs: VecDeque<Job>, most: usize, last: Option<Self>) -> (Self, Vec<Name>) {
+        let mut expected = Self {
             jobs,
             products: VecDeque::new(),
             words: 0,
             most,
+        };
+        let mut untaken = Vec::new();
+        for (job, answer) in last.into_iter().flat_map(|last| last.products) {
+            match expected.jobs.iter().position(|wanted| *wanted == job) {
+                Some(at) => {
+                    expected.jobs.remove(at);
+                    expected.words += job.words();
+                    expected.products.push_back((job, answer));
+                }
+                None => untaken.extend(job.kept()),
+            }
         }
+        (expected, untaken)
+    }
+
+    /// Returns the words of products that are ordered and not taken.
+    pub fn stock(&self) -> usize {
+        self.products.iter().map(|(job, _)| job.words()).sum()
     }
 
     /// Returns whether all jobs were ordered, and all products taken.

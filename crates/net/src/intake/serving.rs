@@ -58,7 +58,7 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
             return None;
         }
     };
-    if !intake.is_known(client) {
+    if !intake.is_known(id, client) {
         end(
             intake,
             client,

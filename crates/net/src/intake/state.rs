@@ -151,15 +151,16 @@ impl IntakeState {
         }
     }
 
-    /// Records a connection, unless there are too many or the intake is closed.
+    /// Records a connection, unless the intake is closed.
     pub(super) fn enter(&self, socket: &TcpStream) -> Option<u64> {
         self.state().connections.enter(socket)
     }
 
     /// Records that a connection's client is identified. Returns false if it has too many
     /// connections.
-    pub(super) fn is_known(&self, client: usize) -> bool {
-        self.state().connections.is_known(client, MOST_CONNECTIONS)
+    pub(super) fn is_known(&self, id: u64, client: usize) -> bool {
+        let connections = &mut self.state().connections;
+        connections.is_known(id, client, MOST_CONNECTIONS)
     }
 
     pub(super) fn leave(&self, id: u64, client: Option<usize>) {

@@ -513,14 +513,17 @@ impl Session {
         self.work(|protocol| Ok(protocol.correlated().and_then(|of| of.demand())))
     }
 
-    /// Returns what was sent for making correlations, and how long computing has waited for them.
+    /// Returns what was sent for making correlations, how long computing has waited for them, and
+    /// the words of this party's shares that are ordered and not taken.
     ///
     /// # Errors
     /// `Misuse` in another process than the session's.
-    pub fn correlations(&self) -> Result<(Reading, Duration)> {
+    pub fn correlations(&self) -> Result<(Reading, Duration, usize)> {
         self.work(|protocol| {
             let correlated = protocol.correlated();
-            Ok(correlated.map_or_else(Default::default, |of| (of.reading(), of.waited())))
+            Ok(correlated.map_or_else(Default::default, |of| {
+                (of.reading(), of.waited(), of.stock())
+            }))
         })
     }
 

@@ -208,6 +208,14 @@ impl Supply {
         self.waited
     }
 
+    /// Returns the words of all correlations that are ordered and not taken.
+    pub fn stock(&self) -> usize {
+        let pooled = |(kind, pool): (&Kind, &Pool)| words_of(*kind, pool.left);
+        let pooled: usize = self.pools.iter().map(pooled).sum();
+        let ahead: usize = self.ahead.values().map(|ahead| ahead.job.words()).sum();
+        pooled + ahead + self.expected.as_ref().map_or(0, Expected::stock)
+    }
+
     /// Returns all jobs asked of the source, if they are recorded.
     pub fn demand(&self) -> Option<Demand> {
         self.demand.as_ref().map(|demand| demand.borrow().clone())
@@ -230,11 +238,12 @@ impl Supply {
     }
 
     fn expect_within(&mut self, wanted: &[Job], most: usize) {
-        self.expect_no_more();
         // A source that makes nothing ahead is asked only for what is needed, when it is needed.
         if self.is_ahead() {
             let jobs = needed(wanted, |kind| self.left(kind));
-            self.expected = Some(Expected::new(jobs, most));
+            let (expected, untaken) = Expected::new(jobs, most, self.expected.take());
+            untaken.into_iter().for_each(|name| self.forget(name));
+            self.expected = Some(expected);
             self.order_ahead();
         }
     }
@@ -406,8 +415,7 @@ impl Supply {
 
     /// Returns the largest number of correlations of a kind that are made ahead.
     fn most(&self, kind: Kind) -> usize {
-        let words: usize = kind.columns().iter().map(|column| column.words(64)).sum();
-        (64 * self.most_ahead / words).next_multiple_of(64)
+        (64 * self.most_ahead / words_of(kind, 64)).next_multiple_of(64)
     }
 
     fn request(&self, job: Job) -> Answer {
@@ -446,6 +454,11 @@ impl Supply {
         self.waited += started.elapsed();
         made
     }
+}
+
+/// Returns the words of n correlations of a kind.
+fn words_of(kind: Kind, n: usize) -> usize {
+    kind.columns().iter().map(|column| column.words(n)).sum()
 }
 
 impl Drop for Supply {

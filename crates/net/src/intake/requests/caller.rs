@@ -13,7 +13,8 @@ use crate::intake::socket::Traffic;
 use crate::intake::statement::{Hash, Piece, signer};
 use crate::process::Process;
 use crate::tcp::tls;
-use std::io::{self, ErrorKind, Read, Write};
+use rustls::sign::Signer;
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -26,6 +27,9 @@ const MOST_IDLE: usize = 64;
 
 /// Words of an answer that are read at a time.
 const CHUNK: usize = 1 << 16;
+
+/// Bytes of a request that are sent together. TLS makes a message of each write.
+const TOGETHER: usize = 1 << 14;
 
 /// What all parties said, or the refusal of one of them.
 pub type Answered<T> = std::result::Result<T, (usize, Refusal)>;
@@ -54,10 +58,11 @@ pub struct Caller {
     number: usize,
     certificate: String,
     key: String,
+    signer: Box<dyn Signer>,
     addresses: Vec<String>,
     /// Links to all parties that no request uses now.
     idle: Mutex<Vec<Links>>,
-    traffic: Arc<Traffic>,
+    pub(super) traffic: Arc<Traffic>,
     voucher: Option<Arc<dyn Voucher>>,
     verified: Arc<AtomicU64>,
 }
@@ -94,13 +99,13 @@ impl Caller {
                 service.parties()
             )));
         }
-        signer(key, MADE_BY)?;
         let made = Self {
             process: Process::this(),
             service: service.clone(),
             number,
             certificate: certificate.to_owned(),
             key: key.to_owned(),
+            signer: signer(key, MADE_BY)?,
             addresses: addresses.to_vec(),
             idle: Mutex::default(),
             traffic: Arc::default(),
@@ -248,7 +253,8 @@ impl Caller {
             words,
             pieces: pieces.iter().map(Piece::commitment).collect(),
         };
-        let signature = signer(&self.key, MADE_BY)?
+        let signature = self
+            .signer
             .sign(&statement.to_bytes())
             .map_err(|_| Error::setup("the private key of this client does not sign"))?;
         Ok(Request {
@@ -299,18 +305,35 @@ impl Caller {
             statement: request.statement.clone(),
             signature: request.signature.clone(),
         };
-        let mut sent = question.write(stream);
-        for piece in self.service.sent_to(party.number) {
-            let piece = &request.pieces[piece];
-            sent = sent
-                .and_then(|()| stream.write_all(bytemuck::cast_slice(&piece.salt)))
-                .and_then(|()| stream.write_all(bytemuck::cast_slice(&piece.words)));
+        let sent = self.send(party, stream, &question, request);
+        let mut told = Told::read(stream);
+        while matches!(told, Ok(Told::Waiting)) {
+            told = Told::read(stream);
         }
-        let sent = sent.and_then(|()| stream.flush());
-        match (sent, Told::read(stream)) {
+        match (sent, told) {
             (_, Ok(told)) => Ok(told),
             (Err(error), _) | (Ok(()), Err(error)) => Err(error.into()),
         }
+    }
+
+    /// Sends a party the statement and its pieces: a short request as one message.
+    fn send(
+        &self,
+        party: &Server,
+        stream: &mut Stream,
+        question: &Question,
+        request: &Request,
+    ) -> io::Result<()> {
+        let mut head = Vec::new();
+        question.write(&mut head)?;
+        let mut together = BufWriter::with_capacity(TOGETHER, stream);
+        together.write_all(&head)?;
+        for piece in self.service.sent_to(party.number) {
+            let piece = &request.pieces[piece];
+            together.write_all(bytemuck::cast_slice(&piece.salt))?;
+            together.write_all(bytemuck::cast_slice(&piece.words))?;
+        }
+        together.flush()
     }
 }
 

@@ -13,9 +13,9 @@ use crate::intake::wire::malformed;
 use crate::tcp::tls;
 use crate::wording::{Voice, Words};
 use rustls::{ServerConnection, StreamOwned};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Longest silence of a client between two requests. Pools of connections are idle for long.
@@ -33,6 +33,9 @@ const MOST_SKIPPED: u64 = 1 << 18;
 /// Words that are read and hashed at a time.
 const CHUNK: usize = 1 << 14;
 
+/// Bytes of an answer that are sent together.
+const TOGETHER: usize = 1 << 14;
+
 type Stream = StreamOwned<ServerConnection, Socket>;
 
 /// Told to a client whose file has a table `[attestation]`, at a party whose file has none.
@@ -45,15 +48,16 @@ const UNASKED: &str = "this party attests, and this client does not ask for its 
                        the same for all";
 
 /// Answers a connection until it ends. Returns its client, if the connection got that far.
-pub(super) fn serve(shared: &Shared, socket: TcpStream) -> Option<usize> {
+pub(super) fn serve(shared: &Shared, id: u64, socket: TcpStream) -> Option<usize> {
     let (client, mut stream) = match welcome(shared, socket) {
         Ok(welcome) => welcome,
         Err(error) => {
-            shared.refused(tls::outdated(&error), "handshake");
+            let client = tls::outdated(&error);
+            shared.state().refused(client, "handshake");
             return None;
         }
     };
-    if !shared.is_known(client) {
+    if !shared.is_known(id, client) {
         let reason = "too many connections of one client; close some";
         let again = Duration::from_secs(1);
         let refusal = Refusal::until(Cause::Quota, again, reason);
@@ -106,7 +110,7 @@ fn welcome(shared: &Shared, socket: TcpStream) -> io::Result<(usize, Stream)> {
 
 /// Tells the client why its connection ends.
 fn part(shared: &Shared, client: usize, stream: &mut Stream, refusal: Refusal) {
-    shared.refused(Some(client), refusal.cause.name());
+    count(shared, client, &refusal);
     stream.sock.until = Instant::now() + SILENCE;
     // A client that has gone does not hear it.
     if Told::Refusal(refusal).write(stream).is_ok() {
@@ -203,7 +207,7 @@ fn ask(
     statement: Statement,
     signature: &[u8],
 ) -> io::Result<()> {
-    (stream.sock.until, stream.sock.silence) = (Instant::now() + shared.deadline, SILENCE);
+    (stream.sock.until, stream.sock.silence) = (Instant::now() + shared.limits.deadline, SILENCE);
     let asked = Proposed {
         key: (client, statement.number),
         digest: statement.digest(),
@@ -223,7 +227,7 @@ fn ask(
             return Err(ErrorKind::ConnectionAborted.into());
         }
         skip(stream, sent)?;
-        shared.refused(Some(client), refusal.cause.name());
+        count(shared, client, &refusal);
         return Told::Refusal(refusal).write(stream);
     }
     let listening = Listening::of(shared, &asked);
@@ -232,48 +236,61 @@ fn ask(
     stream.sock.rate_floor = None;
     let Some(pieces) = pieces? else {
         let reason = "the data for a piece does not match what the client signed";
-        return refuse(shared, client, stream, Refusal::of(Cause::Invalid, reason));
+        let refusal = Refusal::of(Cause::Invalid, reason);
+        count(shared, client, &refusal);
+        return Told::Refusal(refusal).write(stream);
     };
     let mut state = shared.state();
     check_shown(&state, shown)?;
     state.queue.arrived(asked.key, Whole { statement, pieces });
     drop(state);
     shared.notify();
-    let end = wait(shared, stream, &asked);
-    let Some(end) = end else {
-        return Err(ErrorKind::ConnectionAborted.into());
-    };
+    let end = wait(shared, stream, &listening)?;
     stream.sock.until = Instant::now() + LONGEST;
     let told = match end {
-        End::Refused(refusal) => refuse(shared, client, stream, refusal),
+        End::Refused(refusal) => Told::Refusal(refusal).write(stream),
         End::Answered(answer) => {
             let words = answer.words.len() as u64;
             let tag = answer.tag;
-            Told::Answer { tag, words }
-                .write(stream)
-                .and_then(|()| stream.write_all(bytemuck::cast_slice(&answer.words)))
-                .and_then(|()| stream.flush())
+            let mut head = Vec::new();
+            Told::Answer { tag, words }.write(&mut head)?;
+            // TLS makes a message of each write; a short answer is one.
+            let mut together = BufWriter::with_capacity(TOGETHER, stream);
+            together
+                .write_all(&head)
+                .and_then(|()| together.write_all(bytemuck::cast_slice(&answer.words)))
+                .and_then(|()| together.flush())
         }
     };
     drop(listening);
     told
 }
 
-fn refuse(shared: &Shared, client: usize, stream: &mut Stream, refusal: Refusal) -> io::Result<()> {
-    shared.refused(Some(client), refusal.cause.name());
-    Told::Refusal(refusal).write(stream)
+/// Counts the refusal of a request that the queue does not know.
+fn count(shared: &Shared, client: usize, refusal: &Refusal) {
+    shared.state().refused(Some(client), refusal.cause.name());
 }
 
 /// A connection that waits for a request's answer, for as long as this lives.
 struct Listening<'a> {
     shared: &'a Shared,
     asked: &'a Proposed,
+    woken: Arc<Condvar>,
 }
 
 impl<'a> Listening<'a> {
     fn of(shared: &'a Shared, asked: &'a Proposed) -> Self {
-        shared.state().listening += 1;
-        Self { shared, asked }
+        let woken = Arc::new(Condvar::new());
+        let mut state = shared.state();
+        state.listening += 1;
+        let waiting = state.waiting.entry(asked.key).or_default();
+        waiting.push(Arc::clone(&woken));
+        drop(state);
+        Self {
+            shared,
+            asked,
+            woken,
+        }
     }
 }
 
@@ -281,6 +298,12 @@ impl Drop for Listening<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.listening -= 1;
+        if let Some(waiting) = state.waiting.get_mut(&self.asked.key) {
+            waiting.retain(|woken| !Arc::ptr_eq(woken, &self.woken));
+            if waiting.is_empty() {
+                state.waiting.remove(&self.asked.key);
+            }
+        }
         state.queue.left(self.asked);
         drop(state);
         self.shared.notify();
@@ -365,17 +388,29 @@ fn receive(
     Ok(fits.then_some(pieces))
 }
 
-/// Waits for the end of a request; `None` if the client has gone, or this side is closed.
-fn wait(shared: &Shared, stream: &mut Stream, asked: &Proposed) -> Option<End> {
+/// Waits for the end of a request, and tells the client from time to time that it still waits.
+/// Without that, a client could not tell a party that is busy from one that is gone; it would
+/// connect again, and its request would lose its place.
+///
+/// # Errors
+/// The client has gone, or this side is closed.
+fn wait(shared: &Shared, stream: &mut Stream, listening: &Listening) -> io::Result<End> {
+    let mut tell = Instant::now() + shared.limits.tell;
     loop {
         // Between two sessions of the parties nobody else does this.
-        shared.state().queue.expire(Instant::now());
-        let found = shared.wait(Instant::now() + LOOK, |state| state.queue.told(asked));
-        if found.is_some() {
-            return found;
+        shared.state().expire();
+        let told = |state: &mut State| state.queue.told(listening.asked);
+        let found = shared.wait(&listening.woken, Instant::now() + LOOK, told);
+        if let Some(found) = found {
+            return Ok(found);
         }
         if shared.state().connections.is_closed() || stream.sock.is_gone() {
-            return None;
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
+        if Instant::now() >= tell {
+            tell = Instant::now() + shared.limits.tell;
+            stream.sock.until = Instant::now() + SILENCE;
+            Told::Waiting.write(stream)?;
         }
     }
 }

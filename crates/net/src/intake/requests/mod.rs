@@ -14,9 +14,11 @@
 //! gets it from the client and passes it on, so a client sends it once. The statement has
 //! commitments to all pieces, and so the parties can settle that they hold the same request.
 //!
-//! A party answers on the connection on which the request came, with its part of the result. A
-//! client that asks again under the same number, on another connection, gets the same answer: a
-//! request is computed once.
+//! A party answers on the connection on which the request came, with its part of the result. Until
+//! then it says from time to time that the request still waits. So a client that hears nothing
+//! knows that the party is gone, and a request that waits for long keeps its place. A client that
+//! asks again under the same number, on another connection, gets the same answer: a request is
+//! computed once.
 
 #[cfg(test)]
 mod attested_tests;
@@ -39,6 +41,7 @@ use super::{REST, SEED, certificates};
 use crate::MOST_PARTIES;
 use crate::error::{Error, Name, Result};
 use rustls::pki_types::CertificateDer;
+use std::time::Duration;
 
 /// Most words of a request.
 pub const MOST_WORDS: u64 = 1 << 24;
@@ -46,6 +49,10 @@ pub const MOST_WORDS: u64 = 1 << 24;
 /// Longest time between the making of a request and its arrival, in seconds. Numbers of requests
 /// are kept for twice as long, so none is used twice.
 pub const FRESH: u64 = 300;
+
+/// Usual interval at which a client hears that its request still waits. A client gives up a
+/// connection on which it hears nothing for 30 s.
+pub const TELL: Duration = Duration::from_secs(10);
 
 /// A service that clients ask: its parties, and how they share.
 #[derive(Clone)]

@@ -72,7 +72,9 @@ pub struct Queue {
     is_draining: bool,
     entries: HashMap<Key, Entry>,
     /// Requests that have ended, oldest first, with the time.
-    ended: VecDeque<(Instant, Key)>,
+    past: VecDeque<(Instant, Key)>,
+    /// Those that nobody was told of yet, with the cause if they were refused.
+    ended: Vec<(Key, Option<Cause>)>,
     /// Those whose answers are kept, oldest first, and the words of these.
     kept: VecDeque<Key>,
     kept_words: usize,
@@ -99,7 +101,8 @@ impl Queue {
             models: None,
             is_draining: false,
             entries: HashMap::new(),
-            ended: VecDeque::new(),
+            past: VecDeque::new(),
+            ended: Vec::new(),
             kept: VecDeque::new(),
             kept_words: 0,
             open: 0,
@@ -112,13 +115,8 @@ impl Queue {
     /// refused.
     pub fn serve(&mut self, models: Option<BTreeMap<Hash, u64>>, now: Instant) {
         if let Some(models) = &models {
-            let gone = self.entries.iter().filter_map(|(key, entry)| {
-                let is_here = matches!(entry.state, State::Arriving | State::Waiting(_));
-                (is_here && !models.contains_key(&entry.model)).then_some(*key)
-            });
-            for key in gone.collect::<Vec<_>>() {
-                self.end(key, End::Refused(unknown()), now);
-            }
+            let is_gone = |entry: &Entry| !models.contains_key(&entry.model);
+            self.refuse_untaken(&unknown(), now, is_gone);
         }
         self.models = models;
     }
@@ -141,10 +139,44 @@ impl Queue {
         self.is_draining = true;
     }
 
+    /// Refuses new requests from now on, and those that are here and not taken: no batch comes.
+    pub fn dismiss(&mut self, now: Instant) {
+        self.drain();
+        let refusal = self.draining("it ends, and has no session with the other parties");
+        self.refuse_untaken(&refusal, now, |_| true);
+    }
+
+    fn refuse_untaken(&mut self, refusal: &Refusal, now: Instant, which: impl Fn(&Entry) -> bool) {
+        let untaken = self.entries.iter().filter_map(|(key, entry)| {
+            let is_untaken = matches!(entry.state, State::Arriving | State::Waiting(_));
+            (is_untaken && which(entry)).then_some(*key)
+        });
+        for key in untaken.collect::<Vec<_>>() {
+            self.end(key, End::Refused(refusal.clone()), now);
+        }
+    }
+
+    fn draining(&self, reason: &str) -> Refusal {
+        let again = self.limits.deadline.min(Duration::from_secs(10));
+        Refusal::until(Cause::Draining, again, reason)
+    }
+
     /// Returns the number of requests that are here and not answered.
     #[must_use]
     pub fn open(&self) -> usize {
         self.open
+    }
+
+    /// Returns the number of requests that wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.clients.iter().map(|of| of.waiting.len()).sum()
+    }
+
+    /// Returns the requests that have ended since the last call, with the cause if they were
+    /// refused.
+    pub fn ended(&mut self) -> Vec<(Key, Option<Cause>)> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Decides on a request of a client, whose signed statement has come `late` seconds after it
@@ -202,12 +234,7 @@ impl Queue {
         now: Instant,
     ) -> Result<(), Refusal> {
         if self.is_draining {
-            let again = self.limits.deadline.min(Duration::from_secs(10));
-            return Err(Refusal::until(
-                Cause::Draining,
-                again,
-                "it finishes what waits, and ends",
-            ));
+            return Err(self.draining("it finishes what waits, and ends"));
         }
         let Some(models) = &self.models else {
             return Err(starting());
@@ -465,12 +492,17 @@ impl Queue {
         if matches!(entry.state, State::Ended(_)) {
             return false;
         }
-        if let End::Answered(answer) = &end {
-            self.kept.push_back(key);
-            self.kept_words += answer.words.len();
-        }
+        let cause = match &end {
+            End::Answered(answer) => {
+                self.kept.push_back(key);
+                self.kept_words += answer.words.len();
+                None
+            }
+            End::Refused(refusal) => Some(refusal.cause),
+        };
         entry.state = State::Ended(end);
-        self.ended.push_back((now, key));
+        self.past.push_back((now, key));
+        self.ended.push((key, cause));
         self.closed(key);
         self.forget_answers();
         true
@@ -540,13 +572,13 @@ impl Queue {
             let refusal = Refusal::of(Cause::Deadline, reason);
             self.end(key, End::Refused(refusal), now);
         }
-        while let Some((since, key)) = self.ended.front().copied() {
+        while let Some((since, key)) = self.past.front().copied() {
             if now.duration_since(since) <= KEPT {
                 break;
             }
-            self.ended.pop_front();
+            self.past.pop_front();
             if self.entries.get(&key).is_some_and(|of| of.listeners > 0) {
-                self.ended.push_back((now, key));
+                self.past.push_back((now, key));
                 continue;
             }
             if let Some(place) = self.kept.iter().position(|kept| *kept == key) {

@@ -23,8 +23,10 @@ pub struct Quota {
 pub struct Limits {
     /// Requests that are here and not answered, of all clients.
     pub queue: usize,
-    /// Time after which a waiting request is refused.
+    /// Time after which a waiting request is refused, and in which one must have come whole.
     pub deadline: Duration,
+    /// Interval at which clients hear that their requests still wait, such as [`super::TELL`].
+    pub tell: Duration,
 }
 
 /// A party's part of a result.

@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// Interval at which a waiting thread checks whether the user wants to end.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// A batch waits at most as many times longer than for one more request.
+const LONGEST_GATHERING: u32 = 10;
+
 /// What a party opens its side with.
 pub struct Open<'a> {
     /// The service.
@@ -88,7 +91,7 @@ impl Requests {
             party: open.party,
             clients,
             tls,
-            deadline: open.limits.deadline,
+            limits: open.limits,
             lock: Mutex::new(State::new(
                 Queue::new(open.limits, open.quotas, Instant::now()),
                 vouching,
@@ -143,9 +146,8 @@ impl Requests {
         state.description = models.as_ref().map(|(text, _)| Arc::from(*text));
         let words = models.map(|(_, words)| words);
         state.queue.serve(words, Instant::now());
-        drop(state);
         // Requests for models that are gone have been refused.
-        self.shared.notify();
+        state.settle();
         Ok(())
     }
 
@@ -170,7 +172,13 @@ impl Requests {
     /// Refuses new requests from now on; those that are here may still be answered.
     pub fn drain(&self) {
         self.shared.state().queue.drain();
-        self.shared.notify();
+    }
+
+    /// Refuses new requests from now on, and those that are here and not taken.
+    pub fn dismiss(&self) {
+        let mut state = self.shared.state();
+        state.queue.dismiss(Instant::now());
+        state.settle();
     }
 
     /// Returns the number of requests that are here and not answered.
@@ -179,25 +187,32 @@ impl Requests {
         self.shared.state().queue.open()
     }
 
-    /// Waits at most `most` for a request, and from then at most `gather` for as many of one model
-    /// as a batch takes. Returns none if none came.
+    /// Waits at most `most` for a request. Then waits for as many of one model as a batch takes: at
+    /// most `gather` for each further one, and only while a connection may bring it. Returns none
+    /// if none came.
     ///
     /// # Errors
     /// `Interrupted` by the user.
     pub fn propose(&self, batch: usize, gather: Duration, most: Duration) -> Result<Vec<Proposed>> {
         self.process.check("this service")?;
-        let found = self.wait(Instant::now() + most, |state| {
-            let proposed = state.queue.propose(1, Instant::now());
-            (!proposed.is_empty()).then_some(())
+        let count = |state: &State| state.queue.propose(batch, Instant::now()).len();
+        let first = self.wait(Instant::now() + most, |state| {
+            Some(count(state)).filter(|found| *found > 0)
         })?;
-        if found.is_none() {
+        let Some(mut found) = first else {
             return Ok(Vec::new());
-        }
-        if batch > 1 && !gather.is_zero() {
-            self.wait(Instant::now() + gather, |state| {
-                let is_full = state.queue.propose(batch, Instant::now()).len() >= batch;
-                is_full.then_some(())
+        };
+        let latest = Instant::now() + gather * LONGEST_GATHERING;
+        while found < batch {
+            let next = latest.min(Instant::now() + gather);
+            let more = self.wait(next, |state| {
+                let now = count(state);
+                (now > found || !state.may_bring_more()).then_some(now)
             })?;
+            match more {
+                Some(more) if more > found => found = more,
+                _ => break,
+            }
         }
         let mut state = self.shared.state();
         let proposed = state.queue.propose(batch, Instant::now());
@@ -293,15 +308,13 @@ impl Requests {
 
     /// Refuses a request that is here.
     pub fn refuse(&self, client: usize, number: Number, refusal: Refusal) {
-        self.shared.refused(Some(client), refusal.cause.name());
         self.end(client, number, End::Refused(refusal));
     }
 
     fn end(&self, client: usize, number: Number, end: End) {
         let mut state = self.shared.state();
         state.queue.end((client, number), end, Instant::now());
-        drop(state);
-        self.shared.notify();
+        state.settle();
     }
 
     /// Returns the refusals since the last call, by client and cause. An unknown client is `None`.
@@ -333,9 +346,9 @@ impl Requests {
         mut ready: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>> {
         loop {
-            let now = Instant::now();
-            self.shared.state().queue.expire(now);
-            let found = self.shared.wait(until.min(now + LOOK), &mut ready);
+            self.shared.state().expire();
+            let look = until.min(Instant::now() + LOOK);
+            let found = self.shared.wait(&self.shared.changed, look, &mut ready);
             if found.is_some() || Instant::now() >= until {
                 return Ok(found);
             }
@@ -353,8 +366,7 @@ impl Drop for Requests {
             std::mem::forget(self.accepting.take());
             return;
         }
-        self.shared.state().connections.close();
-        self.shared.notify();
+        self.shared.close();
         // The address is free again once the thread has closed its socket. A thread that has
         // panicked has closed it too.
         if let Some(accepting) = self.accepting.take() {
@@ -385,7 +397,7 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream) {
         .name("a client".to_owned())
         .stack_size(1 << 20)
         .spawn(move || {
-            let client = serve(&serving, socket);
+            let client = serve(&serving, id, socket);
             serving.leave(id, client);
         });
     if started.is_err() {

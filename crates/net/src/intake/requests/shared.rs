@@ -1,15 +1,15 @@
 //! State that the threads of a party's side share.
 
 use super::Service;
-use super::queue::Queue;
+use super::queue::{Key, Limits, Queue};
 use crate::intake::connections::Connections;
 use crate::intake::evidence::Vouching;
 use crate::tcp::pinned::Pinned;
 use rustls::ServerConfig;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Most connections of one client at a time.
 const MOST_CONNECTIONS: usize = 128;
@@ -23,9 +23,9 @@ pub(super) struct Shared {
     pub(super) party: usize,
     pub(super) clients: Arc<Pinned>,
     pub(super) tls: Arc<ServerConfig>,
-    /// Time in which a request must have come whole.
-    pub(super) deadline: Duration,
+    pub(super) limits: Limits,
     pub(super) lock: Mutex<State>,
+    /// Wakes the party when a request has come, or a connection no longer waits for an answer.
     pub(super) changed: Condvar,
 }
 
@@ -38,6 +38,9 @@ pub(super) struct State {
     pub(super) vouching: Option<Arc<Vouching>>,
     /// Connections that wait for an answer, or send one.
     pub(super) listening: usize,
+    /// What wakes the connections that wait for a request. Each has its own, so that an answer
+    /// wakes nobody else.
+    pub(super) waiting: HashMap<Key, Vec<Arc<Condvar>>>,
     /// Refusals since they were last asked for, by client and cause.
     pub(super) refused: BTreeMap<(Option<usize>, &'static str), u64>,
 }
@@ -50,7 +53,38 @@ impl State {
             connections: Connections::default(),
             vouching,
             listening: 0,
+            waiting: HashMap::new(),
             refused: BTreeMap::new(),
+        }
+    }
+
+    /// Wakes the connections that wait for requests which have ended since, and counts those that
+    /// were refused: once, however many connections hear of it.
+    pub(super) fn settle(&mut self) {
+        for (key, cause) in self.queue.ended() {
+            let waiting = self.waiting.get(&key).into_iter().flatten();
+            waiting.for_each(|waiting| waiting.notify_all());
+            if let Some(cause) = cause {
+                self.refused(Some(key.0), cause.name());
+            }
+        }
+    }
+
+    /// Refuses requests that have waited for too long.
+    pub(super) fn expire(&mut self) {
+        self.queue.expire(Instant::now());
+        self.settle();
+    }
+
+    /// Returns whether a connection may bring a request that does not wait yet.
+    pub(super) fn may_bring_more(&self) -> bool {
+        self.connections.known() > self.queue.waiting()
+    }
+
+    /// Counts a refusal.
+    pub(super) fn refused(&mut self, client: Option<usize>, cause: &'static str) {
+        if self.refused.len() < MOST_COUNTED || self.refused.contains_key(&(client, cause)) {
+            *self.refused.entry((client, cause)).or_default() += 1;
         }
     }
 }
@@ -60,13 +94,25 @@ impl Shared {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Lets the party look again.
     pub(super) fn notify(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits until `ready` returns something, or until a time, or the end.
+    /// Lets no connection in from now on, and ends all.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.connections.close();
+        let waiting = state.waiting.values().flatten();
+        waiting.for_each(|waiting| waiting.notify_all());
+        drop(state);
+        self.notify();
+    }
+
+    /// Waits to be woken by `woken`, until `ready` returns something, or until a time, or the end.
     pub(super) fn wait<T>(
         &self,
+        woken: &Condvar,
         until: Instant,
         mut ready: impl FnMut(&mut State) -> Option<T>,
     ) -> Option<T> {
@@ -79,26 +125,20 @@ impl Shared {
             if left.is_zero() || state.connections.is_closed() {
                 return None;
             }
-            let waited = self.changed.wait_timeout(state, left);
+            let waited = woken.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    pub(super) fn refused(&self, client: Option<usize>, cause: &'static str) {
-        let mut state = self.state();
-        if state.refused.len() < MOST_COUNTED || state.refused.contains_key(&(client, cause)) {
-            *state.refused.entry((client, cause)).or_default() += 1;
-        }
-    }
-
-    /// Records a connection, unless there are too many or this side is closed.
+    /// Records a connection, unless this side is closed.
     pub(super) fn enter(&self, socket: &TcpStream) -> Option<u64> {
         self.state().connections.enter(socket)
     }
 
     /// Records that a connection's client is identified. Returns false if it has too many.
-    pub(super) fn is_known(&self, client: usize) -> bool {
-        self.state().connections.is_known(client, MOST_CONNECTIONS)
+    pub(super) fn is_known(&self, id: u64, client: usize) -> bool {
+        let connections = &mut self.state().connections;
+        connections.is_known(id, client, MOST_CONNECTIONS)
     }
 
     pub(super) fn leave(&self, id: u64, client: Option<usize>) {

@@ -3,12 +3,15 @@ use super::statement::Statement;
 use super::wire::{Cause, Question, Refusal, Told};
 use super::{Asked, Caller, FRESH, Open, Requests, Service};
 use crate::certificates;
+use crate::intake::connections::MOST_STRANGERS;
 use crate::intake::evidence::Voucher;
 use crate::intake::evidence::hashed::Hashed;
 use crate::intake::statement::Piece;
 use crate::tcp::Listener;
 use std::collections::BTreeMap;
+use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,6 +35,7 @@ fn queue(now: Instant) -> Queue {
     let limits = Limits {
         queue: 3,
         deadline: Duration::from_secs(10),
+        tell: super::TELL,
     };
     let quota = Quota {
         per_minute: 60,
@@ -362,6 +366,29 @@ fn what_is_withdrawn_is_brought_again() {
 }
 
 #[test]
+fn a_party_without_a_session_refuses_what_waits_when_it_ends() {
+    let now = Instant::now();
+    let mut queue = queue(now);
+    wait(&mut queue, 0, 1, now);
+    let arriving = queue.admit(0, &statement(0, 2), 0, now);
+    assert_eq!(arriving, Admission::Wanted);
+    let taken = wait(&mut queue, 1, 1, now);
+    let proposed = queue.propose(9, now);
+    assert!(queue.promise(proposed.iter().find(|each| each.key == taken).unwrap()));
+    queue.dismiss(now);
+    for number in 1..3 {
+        let Some(End::Refused(refusal)) = queue.told(&asked(0, number)) else {
+            panic!("request {number} would wait in vain");
+        };
+        assert_eq!(refusal.cause, Cause::Draining);
+        assert!(refusal.again.is_some());
+    }
+    assert_eq!(queue.open(), 1, "a batch that computes is answered");
+    let late = queue.admit(1, &statement(1, 2), 0, now);
+    assert_eq!(cause(&late), Some(Cause::Draining));
+}
+
+#[test]
 fn messages_are_read_back_and_garbage_is_not() {
     let asked = Question::Ask {
         statement: statement(3, 4),
@@ -385,6 +412,9 @@ fn messages_are_read_back_and_garbage_is_not() {
     };
     assert_eq!((read.cause, read.reason.as_str()), (Cause::Busy, "full "));
     assert_eq!(read.again, Some(Duration::from_millis(5)));
+    let mut bytes = Vec::new();
+    Told::Waiting.write(&mut bytes).unwrap();
+    assert_eq!(Told::read(&mut &bytes[..]).unwrap(), Told::Waiting);
     // An answer that is longer than any.
     let long = Told::Answer {
         tag: [0; 32],
@@ -423,6 +453,7 @@ pub(super) fn attested(attesting: &[Option<Hashed>], judging: Option<Hashed>) ->
     let limits = Limits {
         queue: 4,
         deadline: Duration::from_secs(5),
+        tell: Duration::from_millis(20),
     };
     let quota = Quota {
         per_minute: 1000,
@@ -517,6 +548,98 @@ fn a_request_reaches_all_parties_and_each_answers_once() {
     // Asking again gives the kept answer, though no party computes any more.
     let again = world.caller.ask(&request, SECOND).unwrap();
     assert!(matches!(again, Asked::Answered(parts) if parts == [[0, 0], [1, 1]]));
+}
+
+#[test]
+fn clients_hear_that_their_requests_wait() {
+    let world = world(2);
+    world.serve();
+    let number = [1; 16];
+    let request = world.caller.request(MODEL, number, WORDS, world.pieces());
+    let request = request.unwrap();
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| world.caller.ask(&request, 2 * SECOND).unwrap());
+        for party in &world.parties {
+            assert_eq!(party.propose(1, Duration::ZERO, SECOND).unwrap().len(), 1);
+        }
+        // More often than messages of the handshake may come late.
+        let received = || world.caller.traffic.received.load(Ordering::Relaxed);
+        let (mut before, mut heard) = (received(), 0);
+        let end = Instant::now() + SECOND;
+        while heard < 9 {
+            assert!(Instant::now() < end, "clients hear nothing");
+            thread::sleep(Duration::from_millis(5));
+            let now = received();
+            heard += u32::from(now > before);
+            before = now;
+        }
+        for (at, party) in world.parties.iter().enumerate() {
+            assert_eq!(party.open_requests(), 1);
+            let (tag, words) = ([3; 32], vec![at as u64; 2]);
+            party.answer(0, number, Answer { tag, words }).unwrap();
+        }
+        let asked = asked.join().unwrap();
+        assert!(matches!(asked, Asked::Answered(parts) if parts == [[0, 0], [1, 1]]));
+    });
+}
+
+#[test]
+fn a_batch_waits_only_for_connections_that_may_bring_more() {
+    let world = world(2);
+    world.serve();
+    let request = world.caller.request(MODEL, [1; 16], WORDS, world.pieces());
+    let request = request.unwrap();
+    // Longer than the client waits.
+    let long = 4 * SECOND;
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| world.caller.ask(&request, SECOND).unwrap());
+        for party in &world.parties {
+            // The only connection waits for this request, so no other one comes.
+            let proposed = party.propose(2, long, long).unwrap();
+            assert_eq!(proposed.len(), 1);
+            assert_eq!(party.promise(&proposed, SECOND).unwrap(), [true]);
+            let (client, number) = proposed[0].key;
+            let (tag, words) = ([3; 32], vec![1; 2]);
+            party.answer(client, number, Answer { tag, words }).unwrap();
+        }
+        assert!(matches!(asked.join().unwrap(), Asked::Answered(_)));
+    });
+}
+
+#[test]
+fn strangers_keep_no_client_out() {
+    let world = world(2);
+    world.serve();
+    let address = world.parties[0].address();
+    let stranger = |_| TcpStream::connect(address).unwrap();
+    let strangers: Vec<TcpStream> = (0..2 * MOST_STRANGERS).map(stranger).collect();
+    let described = world.caller.describe(SECOND).unwrap().unwrap();
+    assert_eq!(described, [b"models"; 2]);
+    drop(strangers);
+}
+
+#[test]
+fn a_refusal_counts_once() {
+    let world = world(2);
+    world.serve();
+    let number = [1; 16];
+    let request = world.caller.request(MODEL, number, WORDS, world.pieces());
+    let request = request.unwrap();
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| world.caller.ask(&request, SECOND).unwrap());
+        for party in &world.parties {
+            party.propose(1, Duration::ZERO, SECOND).unwrap();
+            party.refuse(0, number, Refusal::of(Cause::Lost, "a party lost it"));
+        }
+        assert!(matches!(asked.join().unwrap(), Asked::Refused(..)));
+    });
+    // Whoever asks again hears it again.
+    let again = world.caller.ask(&request, SECOND).unwrap();
+    assert!(matches!(again, Asked::Refused(..)));
+    for party in &world.parties {
+        party.see_off(SECOND).unwrap();
+        assert_eq!(party.refused(), [(Some(0), "lost", 1)]);
+    }
 }
 
 #[test]

@@ -9,7 +9,8 @@
 //! | 1 | [`Told::Description`] | the description |
 //! | 2 | [`Told::Answer`] | the tag and the length in words; the words follow |
 //! | 3 | [`Told::Refusal`] | the cause, the milliseconds after which to come again, the reason |
-//! | 4 | [`Told::Evidence`] | when it was made, key, policy, program, signature, evidence |
+//! | 5 | [`Told::Evidence`] | when it was made, key, policy, program, signature, evidence |
+//! | 4 | [`Told::Waiting`] | nothing |
 
 use super::statement::{Statement, length};
 use crate::MOST_PARTIES;
@@ -35,7 +36,7 @@ const FORM: Form = Form {
 };
 
 /// Kind of the reply that holds evidence.
-const EVIDENCE: u8 = 4;
+const EVIDENCE: u8 = 5;
 
 /// Question of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,6 +78,8 @@ pub enum Told {
     Refusal(Refusal),
     /// Evidence of which program the party runs.
     Evidence(Shown),
+    /// The request still waits; another reply follows.
+    Waiting,
 }
 
 /// Why a party refuses a request.
@@ -231,6 +234,7 @@ impl Told {
             Self::Description(description) => FORM.write(to, 1, &[description]),
             Self::Answer { tag, words } => FORM.write(to, 2, &[tag, &words.to_le_bytes()]),
             Self::Evidence(shown) => FORM.write_evidence(to, EVIDENCE, shown),
+            Self::Waiting => FORM.write(to, 4, &[]),
             Self::Refusal(refusal) => {
                 let milliseconds = refusal.again.map_or(NEVER, |again| {
                     u64::try_from(again.as_millis()).unwrap_or(NEVER - 1)
@@ -256,6 +260,7 @@ impl Told {
             2 => Some(40),
             3 => Some(9 + LONGEST_REASON),
             EVIDENCE => Some(LONGEST_BODY),
+            4 => Some(0),
             _ => None,
         })?;
         let mut fields = Fields::of(&body);
@@ -266,6 +271,7 @@ impl Told {
                 words: fields.number()?,
             },
             EVIDENCE => Self::Evidence(fields.evidence()?),
+            4 => Self::Waiting,
             _ => {
                 let [cause] = fields.array()?;
                 let cause = Cause::ALL.into_iter().find(|known| *known as u8 == cause);

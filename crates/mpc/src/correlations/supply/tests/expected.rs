@@ -196,3 +196,29 @@ fn a_mask_that_is_forgotten_is_expected_no_more() {
     take(&mut supply, &fresh());
     assert!(!asked(&supply).contains(&kept));
 }
+
+/// A program that is announced before it runs is expected again when it does, or another one is.
+#[test]
+fn what_is_made_for_an_announced_program_is_taken_by_the_next_one() {
+    let weights = |at| product(300, Origin::Fresh, Origin::Kept(at));
+    let once = [weights(0), batch(Kind::Selections, 300), weights(1)];
+    let mut supply = supply();
+    supply.expect(&once);
+    let announced = asked(&supply);
+    assert_eq!(announced, Vec::from(needed(&once, |_| 0)));
+    assert_eq!(supply.stock(), words(&announced));
+    // It runs twice at once.
+    let twice = [&once[..], &once].concat();
+    supply.expect(&twice);
+    twice.iter().for_each(|job| take(&mut supply, job));
+    supply.expect_no_more();
+    assert_eq!(asked(&supply), Vec::from(needed(&twice, |_| 0)));
+    // Announced in vain: what no later one takes is dropped, and masks to be kept are forgotten.
+    let kept = product(300, Origin::Fresh, Origin::Keep(7));
+    supply.expect(&[kept, weights(0)]);
+    let before = asked(&supply);
+    supply.expect(&[weights(0)]);
+    assert_eq!(asked(&supply)[before.len()..], [Job::Forget { name: 7 }]);
+    take(&mut supply, &weights(0));
+    assert_eq!(asked(&supply).len(), before.len() + 1);
+}
