@@ -1,18 +1,19 @@
 //! A client's side: it asks all parties of a service in parallel.
 
 use super::statement::{Number, Statement};
-use super::wire::{Question, Refusal, Told};
+use super::wire::{Cause, Question, Refusal, Told};
 use super::{MOST_WORDS, Service, words_of};
 use crate::certificates::Identity;
 use crate::error::{Error, Name, Result};
 use crate::intake::MOST_CLIENTS;
-use crate::intake::server_link::{Failure, Server, Stream, ask_all};
+use crate::intake::server_link::{Failure, Server, Stream, Waits, ask_all};
 use crate::intake::socket::Traffic;
 use crate::intake::statement::{Hash, Piece, signer};
 use crate::process::Process;
 use crate::tcp::tls;
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Command that makes the keys of clients.
@@ -32,6 +33,17 @@ pub struct Request {
     pub(super) statement: Statement,
     signature: Vec<u8>,
     pub(super) pieces: Vec<Piece>,
+    /// Of each party, whether it may have the whole request.
+    held: Vec<AtomicBool>,
+}
+
+impl Request {
+    /// Returns whether the parties certainly have not used the request, and never will unless it is
+    /// asked for again: one of them does not have it.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.held.iter().any(|held| !held.load(Ordering::Relaxed))
+    }
 }
 
 /// What the parties say to a request.
@@ -52,9 +64,18 @@ pub struct Caller {
     certificate: String,
     key: String,
     addresses: Vec<String>,
-    /// Links to all parties that no request uses now.
-    idle: Mutex<Vec<Vec<Server>>>,
+    links: Mutex<Links>,
     traffic: Arc<Traffic>,
+}
+
+/// The links of a client.
+#[derive(Default)]
+struct Links {
+    /// To all parties, that no request uses now.
+    idle: Vec<Vec<Server>>,
+    /// What ends each call that is under way.
+    cuts: Vec<Arc<AtomicBool>>,
+    is_closed: bool,
 }
 
 impl Caller {
@@ -88,16 +109,16 @@ impl Caller {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
             addresses: addresses.to_vec(),
-            idle: Mutex::default(),
+            links: Mutex::default(),
             traffic: Arc::default(),
         };
         // A certificate that no party would accept is found here.
-        made.links()?;
+        made.new_links()?;
         Ok(made)
     }
 
     /// Makes links to all parties, which connect when they are first used.
-    fn links(&self) -> Result<Vec<Server>> {
+    fn new_links(&self) -> Result<Vec<Server>> {
         let identity = Identity {
             certificates: vec![self.certificate.clone()],
             key: self.key.clone(),
@@ -118,26 +139,51 @@ impl Caller {
         self.addresses.iter().enumerate().map(link).collect()
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Vec<Server>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn links(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls a function with links that nothing else uses meanwhile.
-    fn with_links<T>(&self, work: impl FnOnce(&[&Server]) -> Result<T>) -> Result<T> {
+    /// Calls a function with links that nothing else uses meanwhile, and with what ends its waits.
+    fn with_links<T>(
+        &self,
+        work: impl FnOnce(&[&Server], Arc<AtomicBool>) -> Result<T>,
+    ) -> Result<T> {
         self.process.check("this client")?;
-        let kept = self.idle().pop();
-        let links = kept.map_or_else(|| self.links(), Ok)?;
-        let done = work(&links.iter().collect::<Vec<_>>());
-        let mut idle = self.idle();
-        if idle.len() < MOST_IDLE {
-            idle.push(links);
+        let cut = Arc::new(AtomicBool::new(false));
+        let kept = {
+            let mut links = self.links();
+            if links.is_closed {
+                return Err(closed());
+            }
+            links.cuts.push(Arc::clone(&cut));
+            links.idle.pop()
+        };
+        let new = kept.map_or_else(|| self.new_links(), Ok);
+        let done = new.and_then(|new| {
+            let done = work(&new.iter().collect::<Vec<_>>(), Arc::clone(&cut));
+            let mut links = self.links();
+            if !links.is_closed && links.idle.len() < MOST_IDLE {
+                links.idle.push(new);
+            }
+            done
+        });
+        let mut links = self.links();
+        links.cuts.retain(|each| !Arc::ptr_eq(each, &cut));
+        match done {
+            Err(_) if links.is_closed => Err(closed()),
+            done => done,
         }
-        done
     }
 
-    /// Ends the connections that no request uses.
+    /// Ends all connections. Calls that are under way fail, at once or, while a connection is made
+    /// or a party takes nothing, within seconds; so do all later ones.
     pub fn close(&self) {
-        self.idle().clear();
+        let mut links = self.links();
+        links.is_closed = true;
+        links.idle.clear();
+        for cut in &links.cuts {
+            cut.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Asks all parties for the description of their models.
@@ -145,10 +191,11 @@ impl Caller {
     /// # Errors
     /// `Peer` if a party cannot be reached in time, or answers something else.
     pub fn describe(&self, timeout: Duration) -> Result<Answered<Vec<Vec<u8>>>> {
-        let until = Instant::now() + timeout;
+        let mut waits = Waits::until(Instant::now() + timeout, Duration::ZERO);
         let refused = Mutex::default();
-        let told = self.with_links(|links| {
-            ask_all(links, until, "models", Duration::ZERO, |party, stream| {
+        let told = self.with_links(|links, cut| {
+            waits.cut = cut;
+            ask_all(links, &waits, "models", |party, stream| {
                 let service = self.service.id();
                 Question::Describe { service }.write(stream)?;
                 match Told::read(stream)? {
@@ -196,32 +243,35 @@ impl Caller {
         let signature = signer(&self.key, MADE_BY)?
             .sign(&statement.to_bytes())
             .map_err(|_| Error::setup("the private key of this client does not sign"))?;
+        let held = pieces.iter().map(|_| AtomicBool::default()).collect();
         Ok(Request {
             statement,
             signature,
             pieces,
+            held,
         })
     }
 
-    /// Asks all parties for their parts of the result of a request. Asking again for the same
-    /// request gives the same answer, and computes nothing twice.
+    /// Asks all parties for their parts of the result of a request, which must be reached within
+    /// `patience`. Asking again for the same request gives the same answer, and computes nothing
+    /// twice.
     ///
     /// # Errors
-    /// `Peer` if a party cannot be reached in time, or answers something else.
-    pub fn ask(&self, request: &Request, timeout: Duration) -> Result<Asked> {
-        let until = Instant::now() + timeout;
+    /// `Peer` if a party cannot be reached in time, or answers something else; `Misuse` once this
+    /// client is closed.
+    pub fn ask(&self, request: &Request, timeout: Duration, patience: Duration) -> Result<Asked> {
+        let now = Instant::now();
+        let mut waits = Waits::until(now + timeout, Duration::ZERO);
+        waits.reached = waits.until.min(now + patience);
         let refused = Mutex::default();
-        let told = self.with_links(|links| {
-            ask_all(
-                links,
-                until,
-                "request",
-                Duration::ZERO,
-                |party, stream| match self.hand_in(party, stream, request)? {
+        let told = self.with_links(|links, cut| {
+            waits.cut = cut;
+            ask_all(links, &waits, "request", |party, stream| {
+                match self.hand_in(party, stream, request)? {
                     Told::Answer { tag, words } => Ok(Some((tag, part(stream, words)?))),
                     other => Err(unexpected(party, "request", other, &refused)),
-                },
-            )
+                }
+            })
         });
         let told = match settled(told, refused)? {
             Ok(told) => told,
@@ -245,19 +295,43 @@ impl Caller {
             statement: request.statement.clone(),
             signature: request.signature.clone(),
         };
+        let held = &request.held[party.number];
+        let was_held = held.load(Ordering::Relaxed);
+        let pieces = self.service.sent_to(party.number);
         let mut sent = question.write(stream);
-        for piece in self.service.sent_to(party.number) {
-            let piece = &request.pieces[piece];
+        for (at, piece) in pieces.iter().enumerate() {
+            let piece = &request.pieces[*piece];
             sent = sent
                 .and_then(|()| stream.write_all(bytemuck::cast_slice(&piece.salt)))
-                .and_then(|()| stream.write_all(bytemuck::cast_slice(&piece.words)));
+                .and_then(|()| {
+                    // Whatever becomes of the connection from here on, the party may have it all.
+                    if at + 1 == pieces.len() {
+                        held.store(true, Ordering::Relaxed);
+                    }
+                    stream.write_all(bytemuck::cast_slice(&piece.words))
+                });
         }
         let sent = sent.and_then(|()| stream.flush());
         match (sent, Told::read(stream)) {
-            (_, Ok(told)) => Ok(told),
+            (_, Ok(told)) => {
+                if matches!(&told, Told::Refusal(refusal) if is_at_admission(refusal.cause)) {
+                    held.store(was_held, Ordering::Relaxed);
+                }
+                Ok(told)
+            }
             (Err(error), _) | (Ok(()), Err(error)) => Err(error.into()),
         }
     }
+}
+
+/// Returns whether a party that refuses for this cause has not taken the request.
+fn is_at_admission(cause: Cause) -> bool {
+    use Cause::{Busy, Draining, Quota, Starting, Unknown};
+    matches!(cause, Starting | Draining | Busy | Quota | Unknown)
+}
+
+fn closed() -> Error {
+    Error::misuse("this client was closed: make another one")
 }
 
 /// Reads a party's part of a result. Memory grows as it comes.

@@ -19,6 +19,8 @@
 //! request is computed once.
 
 mod caller;
+#[cfg(test)]
+mod caller_tests;
 mod connection;
 pub mod queue;
 mod request;
