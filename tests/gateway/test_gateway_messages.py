@@ -311,6 +311,8 @@ def test_json_besides_tensors_is_short() -> None:
         "[[1]",
         "1[[],2[]]",
         "[[1]2,[]]",
+        "[[]1,[]2]",
+        "[1[],2[]]",
         "[[1],[2],]",
         "[[1],,[2]]",
         "[1 2]",
@@ -331,8 +333,12 @@ def test_json_besides_tensors_is_short() -> None:
         "[1, 2",
     ],
 )
-def test_lists_of_numbers_that_are_no_json_are_refused(text: str) -> None:
-    assert refusal(ONE, request(column(text, 2)))[0] == 400
+def test_lists_of_numbers_that_are_no_json_are_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for piece in (1, 2, json_numbers.PIECE):
+        monkeypatch.setattr(json_numbers, "PIECE", piece)
+        assert refusal(ONE, request(column(text, 2)))[0] == 400
 
 
 @pytest.mark.parametrize("text", ["[1,2]", " [ 1 ,\r\n\t2 ] ", "[[1],[2]]", "[ [1 ] , [ 2]]"])

@@ -52,6 +52,8 @@ class Load:
         #: "right", "wrong", and the types of errors, with their causes if they have one.
         self.outcomes: Counter[str] = Counter()
         self.errors: list[Exception] = []
+        #: Of each wrong result the input, the result and what is right.
+        self.wrong: list[tuple[Any, Any, Any]] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._threads = [
@@ -99,6 +101,8 @@ class Load:
                     self.errors.append(error)
                     self.outcomes[getattr(error, "cause", type(error).__name__)] += 1
                 continue
-            is_right = (found - expected(x)).abs().max() < TOLERANCE
+            differs = (found - expected(x)).abs().max().item()
             with self._lock:
-                self.outcomes["right" if is_right else "wrong"] += 1
+                self.outcomes["right" if differs < TOLERANCE else "wrong"] += 1
+                if not differs < TOLERANCE:
+                    self.wrong.append((x.tolist(), found.tolist(), expected(x).tolist()))

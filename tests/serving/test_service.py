@@ -313,27 +313,6 @@ def test_a_version_takes_the_place_of_another_while_clients_ask(tmp_path: Path) 
         assert (client.infer("net", x) - newer).abs().max() < TOLERANCE
 
 
-def test_a_party_with_another_file_does_not_end_the_others(tmp_path: Path) -> None:
-    config = write(tmp_path)
-    other = tmp_path / "other.toml"
-    other.write_text(config.read_text().replace("deadline = 5", "deadline = 5\nbatch = 3"))
-    with Parties(config) as parties, Client(config) as client:
-        wait_for(client)
-        parties.kill(1)
-        parties.start(1, other)
-        code, _, errors = parties.ended(1)
-        assert code == 1
-        assert "another batch in its service.toml" in errors
-        until = time.monotonic() + 20
-        while "SetupError: party 1 has another name of the service" not in parties.errors(0):
-            assert time.monotonic() < until, parties.errors(0)
-            time.sleep(0.02)
-        parties.start(1)
-        wait_for(client)
-        x = given(1)
-        assert (client.infer("net", x) - expected(x)).abs().max() < TOLERANCE
-
-
 def test_the_demo_reports(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     arguments = ["serve", "demo", "--requests", 12, "--clients", 2, "--kill", 2, "--json", report]
