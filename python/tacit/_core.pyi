@@ -562,6 +562,9 @@ class Requests:
 class Request:
     """A request to a service, as it is sent however often connections break."""
 
+    @property
+    def is_unused(self) -> bool: ...
+
 class ServiceClient:
     """A client of a service."""
 
@@ -581,7 +584,7 @@ class ServiceClient:
     def describe(self, timeout: float) -> tuple[list[bytes], _Refused | None]: ...
     def request(self, model: bytes, number: bytes, words: Words) -> Request: ...
     def ask(
-        self, request: Request, timeout: float
+        self, request: Request, timeout: float, patience: float
     ) -> tuple[list[bytes], _Refused | None, tuple[int, int] | None]: ...
     def close(self) -> None: ...
 

@@ -12,10 +12,11 @@ input or the result.
 """
 
 import asyncio
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,16 @@ import numpy as np
 import torch
 
 from tacit import _core, fixed
-from tacit.errors import MisuseError, PeerError, RangeError, RequestRefusedError, TacitError
+from tacit.errors import (
+    DeviationError,
+    LateError,
+    MisuseError,
+    PeerError,
+    RangeError,
+    RequestRefusedError,
+    TacitError,
+    unused,
+)
 from tacit.serving.config import Service
 from tacit.serving.description import Described, Tensor, described_in
 
@@ -51,6 +61,21 @@ class Model(NamedTuple):
     #: Of the last version, for one request.
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+
+
+class _Until(NamedTuple):
+    """When a call ends."""
+
+    #: All results are there.
+    end: float
+    #: All parties can be reached and are ready, as long as they have not got the request.
+    ready: float
+
+    @classmethod
+    def after(cls, timeout: float, patience: float | None) -> "_Until":
+        """Returns the times of a call that begins now."""
+        now = time.monotonic()
+        return cls(now + timeout, now + min(timeout, timeout if patience is None else patience))
 
 
 class Client:
@@ -85,6 +110,7 @@ class Client:
             self.service.judging,
         )
         self._known: tuple[Described, ...] | None = None
+        self._closed = threading.Event()
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="tacit client")
 
     @property
@@ -103,7 +129,7 @@ class Client:
             PeerError: a party cannot be reached in time, or describes other models than the others.
             RequestRefusedError: a party has no models ready yet.
         """
-        until = time.monotonic() + (self._timeout if timeout is None else timeout)
+        until = _Until.after(self._timeout if timeout is None else timeout, None)
         self._known = self._described(until)
         found: dict[str, list[Described]] = {}
         for each in self._known:
@@ -125,6 +151,7 @@ class Client:
         *,
         version: str | None = None,
         timeout: float | None = None,
+        patience: float | None = None,
     ) -> Any:
         """Returns a model's result for an input.
 
@@ -135,6 +162,8 @@ class Client:
                 request.
             version: of the model; the last one if not given.
             timeout: seconds that the call takes at most.
+            patience: seconds for which it waits for parties that cannot be reached or are not
+                ready, as long as not all of them have the request; all the time if not given.
 
         Returns:
             An array or a tensor, as the input is one; a tuple of them if the model has several
@@ -145,16 +174,19 @@ class Client:
             MisuseError: there is no such model, or the input has another shape. Nothing was sent.
             RequestRefusedError: a party refuses it, for the reason in ``cause``, and says in
                 ``retry_after`` when to come again.
+            LateError: all parties have the request, and do not answer in time.
             PeerError: a party cannot be reached in time, or sent what belongs to no result.
         """
-        until = time.monotonic() + (self._timeout if timeout is None else timeout)
-        chosen = self._chosen(model, version, until)
+        until = _Until.after(self._timeout if timeout is None else timeout, patience)
+        try:
+            chosen = self._chosen(model, version, until)
+        except (PeerError, RequestRefusedError) as error:
+            raise unused(error) from None
         requests, is_tensor = _requests(chosen, x)
         if len(requests) == 1:
             results = [self._asked(chosen, requests[0], until)]
         else:
-            ask = partial(self._asked, chosen, until=until)
-            results = list(self._pool.map(ask, requests))
+            results = self._asked_side_by_side(chosen, requests, until)
         return _joined(chosen, results, is_tensor=is_tensor)
 
     async def infer_async(
@@ -164,9 +196,11 @@ class Client:
         *,
         version: str | None = None,
         timeout: float | None = None,
+        patience: float | None = None,
     ) -> Any:
         """As :meth:`infer`, without blocking the event loop."""
-        return await asyncio.to_thread(self.infer, model, x, version=version, timeout=timeout)
+        ask = partial(self.infer, version=version, timeout=timeout, patience=patience)
+        return await asyncio.to_thread(ask, model, x)
 
     def is_ready(self, timeout: float = 1.0) -> bool:
         """Returns whether all parties can be reached and have the same models ready."""
@@ -176,7 +210,10 @@ class Client:
             return False
 
     def close(self) -> None:
-        """Ends the connections. Requests that are under way fail."""
+        """Ends the connections. Calls that are under way fail, and so do later ones.
+
+        They end at once, or within ten seconds if a connection is just being made."""
+        self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._core.close()
 
@@ -186,7 +223,7 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _chosen(self, model: str | None, version: str | None, until: float) -> Described:
+    def _chosen(self, model: str | None, version: str | None, until: _Until) -> Described:
         """Returns the version of a model that a request is for.
 
         Raises:
@@ -206,46 +243,49 @@ class Client:
         asked = model if version is None else f"{model} {version}"
         raise MisuseError(f"the service has no model {asked!r}; it has {names}")
 
-    def _described(self, until: float) -> tuple[Described, ...]:
+    def _described(self, until: _Until) -> tuple[Described, ...]:
         """Asks all parties for their description, until they have the same."""
         while True:
-            told, refused = self._core.describe(_left(until))
+            told, refused = self._core.describe(_left(until.ready))
             if refused is not None:
-                self._pause(_refusal(refused), until)
+                self._pause(_refusal(refused), until.ready)
                 continue
             if len(set(told)) == 1:
                 return described_in(told[0])
             # Parties switch one after another to another version.
-            if time.monotonic() + PAUSE >= until:
+            if time.monotonic() + PAUSE >= until.ready:
                 raise PeerError(
                     "the parties describe different models: give all of them the same service.toml "
                     "and programs"
                 )
-            time.sleep(PAUSE)
+            self._sleep(PAUSE)
 
-    def _asked(self, chosen: Described, words: np.ndarray[Any, Any], until: float) -> torch.Tensor:
+    def _asked_side_by_side(
+        self, chosen: Described, requests: Sequence[np.ndarray[Any, Any]], until: _Until
+    ) -> list[torch.Tensor]:
+        """Sends the requests of one call."""
+        try:
+            return list(self._pool.map(partial(self._asked, chosen, until=until), requests))
+        except TacitError as error:
+            # Whatever became of this one, others may have been used.
+            raise unused(error, False) from None
+        except (CancelledError, RuntimeError) as error:
+            if not self._closed.is_set():
+                raise
+            raise _closed() from error
+
+    def _asked(self, chosen: Described, words: np.ndarray[Any, Any], until: _Until) -> torch.Tensor:
         """Sends one request, and returns the words of its result.
 
         All attempts have one number, which a party computes for once."""
-        number = uuid.uuid4().bytes
-        request = self._core.request(chosen.digest, number, words)
-        while True:
-            parts, refused, apart = self._core.ask(request, _left(until))
-            if apart is not None:
-                raise PeerError(
-                    f"parties {apart[0]} and {apart[1]} sent parts of different computations: one "
-                    "of them was started again meanwhile; ask again"
-                )
-            if refused is None:
-                break
-            refusal = _refusal(refused)
-            if refusal.cause == "unknown":
-                # Another version may have taken its place.
-                self._known = None
-            self._pause(refusal, until)
+        request = self._core.request(chosen.digest, uuid.uuid4().bytes, words)
+        try:
+            parts = self._parts(request, until)
+        except (PeerError, RequestRefusedError) as error:
+            raise unused(error, request.is_unused) from None
         found = _joined_words(self.service.protocol, parts)
         if len(found) != chosen.returned:
-            raise PeerError(
+            raise DeviationError(
                 "the parties sent parts that are not of one result: check that all of them run the "
                 "same release of tacit, and ask again"
             )
@@ -256,6 +296,30 @@ class Client:
             )
         return torch.from_numpy(found[:-1])
 
+    def _parts(self, request: _core.Request, until: _Until) -> list[bytes]:
+        """Returns the parties' parts of the result of a request."""
+        while True:
+            # A request that all parties may have is not given up for others.
+            ready = until.ready if request.is_unused else until.end
+            try:
+                parts, refused, apart = self._core.ask(request, _left(until.end), _left(ready))
+            except PeerError as error:
+                if request.is_unused or time.monotonic() < until.end:
+                    raise
+                raise LateError(str(error)) from None
+            if apart is not None:
+                raise PeerError(
+                    f"parties {apart[0]} and {apart[1]} sent parts of different computations: one "
+                    "of them was started again meanwhile; ask again"
+                )
+            if refused is None:
+                return parts
+            refusal = _refusal(refused)
+            if refusal.cause == "unknown":
+                # Another version may have taken its place.
+                self._known = None
+            self._pause(refusal, until.ready if request.is_unused else until.end)
+
     def _pause(self, refusal: RequestRefusedError, until: float) -> None:
         """Waits until a party that starts may have started.
 
@@ -265,7 +329,15 @@ class Client:
         pause = PAUSE if refusal.retry_after is None else refusal.retry_after
         if refusal.cause != "starting" or time.monotonic() + pause >= until:
             raise refusal
-        time.sleep(pause)
+        self._sleep(pause)
+
+    def _sleep(self, seconds: float) -> None:
+        if self._closed.wait(seconds):
+            raise _closed()
+
+
+def _closed() -> MisuseError:
+    return MisuseError("this client was closed: make another one")
 
 
 def _left(until: float) -> float:

@@ -12,11 +12,12 @@ import pytest
 import yaml
 
 import tacit
+from tacit import cli
 
 validate = pytest.importorskip("kubernetes_validate", reason="`make setup` installs it")
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("helm_python") is None,
-    reason="helm-python-sdk has no wheel for this machine",
+    reason="helm-python-sdk is not installed: `make setup` does it where there is a wheel",
 )
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -73,7 +74,9 @@ def pod(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("values", [{}, FULL], ids=["defaults", "full"])
+@pytest.mark.parametrize(
+    "values", [{}, FULL, {**FULL, "dealer": True}], ids=["defaults", "full", "dealer"]
+)
 def test_objects_follow_the_schemas(values: dict[str, Any], release: str) -> None:
     objects = rendered(values)
     for each in objects:
@@ -95,8 +98,18 @@ def test_the_schemas_refuse_what_is_wrong() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{"party": "1"}, {"cells": 0}, {"networkPolicy": {"parties": ["a.example"]}}, {"cell": 2}],
-    ids=["text", "none", "a name", "unknown"],
+    [
+        {"party": "1"},
+        {"cells": 0},
+        {"networkPolicy": {"parties": ["a.example"]}},
+        {"cell": 2},
+        # No labels would let all namespaces in.
+        {"networkPolicy": {"monitoring": {"kubernetes.io/metadata.name": None}}},
+        {"networkPolicy": {"monitoring": None}},
+        # Without the entry there would be no policy, and nobody told.
+        {"networkPolicy": {"enabled": None}},
+    ],
+    ids=["text", "none", "a name", "unknown", "no labels", "no monitoring", "neither on nor off"],
 )
 def test_values_are_checked(values: dict[str, Any]) -> None:
     assert "values don't meet the specifications" in by_helm(values)["error"]
@@ -176,6 +189,29 @@ def test_the_network_policy_lets_through_what_it_names_alone() -> None:
     (closed,) = of_kind(rendered({}), "NetworkPolicy")
     assert [rule["ports"][0]["port"] for rule in closed["spec"]["ingress"]] == ["status"]
     assert all(rule.get("from") for rule in closed["spec"]["ingress"])
+
+
+def test_the_dealer_takes_parties_and_nobody_else() -> None:
+    objects = rendered({**FULL, "dealer": True})
+    (stateful,) = of_kind(objects, "StatefulSet")
+    assert stateful["metadata"]["name"] == "shop-dealer"
+    (container,) = stateful["spec"]["template"]["spec"]["containers"]
+    words = container["args"]
+    assert words == [
+        "serve", "--config", "/etc/tacit/service-$(CELL).toml", "--dealer", "--threads", "2",
+    ]  # fmt: skip
+    assert callable(cli.command_line().parse_args(words).command)
+    assert [port["name"] for port in container["ports"]] == ["parties"]
+    # It has no page that a probe could ask for.
+    assert not [name for name in container if name.endswith("Probe")]
+    named = [port for each in of_kind(objects, "Service") for port in each["spec"]["ports"]]
+    assert {port["targetPort"] for port in named} == {"parties"}
+    (policy,) = of_kind(objects, "NetworkPolicy")
+    assert [rule["ports"][0]["port"] for rule in policy["spec"]["ingress"]] == ["parties"]
+    # Its pods are no party's.
+    party = pod(FULL)["metadata"]["labels"]
+    selector = policy["spec"]["podSelector"]["matchLabels"]
+    assert not selector.items() <= party.items()
 
 
 def laid(folder: Path, party: int) -> None:

@@ -1,5 +1,6 @@
 """The image and the units of systemd: what can be checked without an engine for containers."""
 
+import configparser
 import json
 import re
 import shutil
@@ -54,6 +55,16 @@ def test_units_start_commands_that_exist(path: Path) -> None:
     assert line
     words = line[1].replace("%i", "0").replace("${PARTY}", "0").split()
     assert callable(cli.command_line().parse_args(words).command)
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_units_are_started_again_without_end(path: Path) -> None:
+    """By default systemd gives a unit up that ends five times in ten seconds."""
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read_string(path.read_text())
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0"
+    assert unit["Service"]["Restart"] == "always"
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)

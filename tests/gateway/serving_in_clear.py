@@ -37,9 +37,10 @@ ADD = Model(
 class InClear:
     """A backend that computes here. ``before`` is called before each request."""
 
-    def __init__(self, before: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
         self.before = before
         self.asked: list[tuple[str, str | None, float | None]] = []
+        self.patience: list[float | None] = []
 
     def models(self) -> Mapping[str, Model]:
         return {"double": DOUBLE, "add": ADD}
@@ -51,8 +52,10 @@ class InClear:
         *,
         version: str | None = None,
         timeout: float | None = None,
+        patience: float | None = None,
     ) -> tuple[Array, ...]:
         self.asked.append((model, version, timeout))
+        self.patience.append(patience)
         self.before()
         if model == "double":
             return 2 * inputs["x"], inputs["x"].sum(1)

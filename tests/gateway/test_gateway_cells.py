@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pytest
 from serving_in_clear import DOUBLE, InClear, row
 
 from tacit.client import Model
-from tacit.errors import PeerError, RequestRefusedError, TacitError
-from tacit.gateway.cells import Cells
+from tacit.errors import (
+    LateError,
+    MisuseError,
+    PeerError,
+    RequestRefusedError,
+    TacitError,
+    unused,
+)
+from tacit.gateway.cells import PATIENCE, Cells
 
 #: Seconds between two questions for models.
 SOON = 0.05
@@ -38,8 +44,8 @@ class Cell(InClear):
 
 
 @contextmanager
-def spread(*backends: Any) -> Iterator[Cells]:
-    cells = Cells(backends, SOON)
+def spread(*backends: Any, interval: float = SOON) -> Iterator[Cells]:
+    cells = Cells(backends, interval)
     try:
         cells.models()
         until(lambda: cells._unasked == 0)
@@ -90,9 +96,16 @@ def test_the_cell_with_the_fewest_waiting_is_next() -> None:
         assert (len(slow.asked), len(quick.asked)) == (1, 5)
 
 
-@pytest.mark.parametrize("cause", ["starting", "draining", "busy", "unknown"])
-def test_a_request_that_one_cell_refused_goes_to_another(cause: str) -> None:
-    first, second = Cell(refused(cause)), Cell()
+@pytest.mark.parametrize(
+    "error",
+    [
+        *map(refused, ("starting", "draining", "busy", "unknown")),
+        PeerError("party 1 cannot be reached"),
+    ],
+    ids=lambda error: getattr(error, "cause", "peer"),
+)
+def test_a_request_that_was_not_used_goes_to_another_cell(error: TacitError) -> None:
+    first, second = Cell(unused(error)), Cell()
     with spread(first, second) as cells:
         assert ask(cells)[0].tolist() == [[2, 4, 6]]
         assert (len(first.asked), len(second.asked)) == (1, 1)
@@ -101,10 +114,14 @@ def test_a_request_that_one_cell_refused_goes_to_another(cause: str) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        *map(refused, ("quota", "deadline", "conflict", "invalid", "range", "lost")),
-        PeerError("party 1 cannot be reached"),
+        *map(refused, ("starting", "draining", "busy", "unknown", "deadline", "lost")),
+        PeerError("party 1 has died"),
+        LateError("party 1 did not answer"),
+        # Another cell would not take these, or must not.
+        *(unused(refused(cause)) for cause in ("quota", "conflict", "invalid")),
+        unused(MisuseError("the service has no model 'double'")),
     ],
-    ids=lambda error: getattr(error, "cause", "peer"),
+    ids=lambda error: getattr(error, "cause", type(error).__name__),
 )
 def test_a_request_that_may_have_been_used_goes_nowhere_else(error: TacitError) -> None:
     first, second = Cell(error), Cell()
@@ -115,16 +132,8 @@ def test_a_request_that_may_have_been_used_goes_nowhere_else(error: TacitError) 
         assert (len(first.asked), len(second.asked)) == (1, 0)
 
 
-def test_of_several_requests_in_one_call_some_may_have_been_used() -> None:
-    first, second = Cell(refused("busy")), Cell()
-    with spread(first, second) as cells:
-        with pytest.raises(RequestRefusedError):
-            cells.infer("double", {"x": np.ones((2, 3), np.float32)})
-        assert second.asked == []
-
-
 def test_each_cell_is_asked_once_at_most() -> None:
-    backends = [Cell(refused("busy")) for _ in range(3)]
+    backends = [Cell(unused(refused("busy"))) for _ in range(3)]
     with spread(*backends) as cells:
         with pytest.raises(RequestRefusedError):
             ask(cells)
@@ -135,19 +144,45 @@ def test_the_timeout_is_for_all_cells_together() -> None:
     class Slow(Cell):
         def _fail(self) -> None:
             time.sleep(0.2)
-            raise refused("busy")
+            raise unused(refused("busy"))
 
     first, second = Slow(), Cell()
     with spread(first, second) as cells:
-        ask(cells, timeout=10)
-        assert second.asked[0][2] == pytest.approx(9.8, abs=0.15)
+        ask(cells, timeout=300)
+        left = second.asked[0][2]
+        assert left is not None
+        assert 200 < left <= 299.8
+
+
+def test_a_cell_that_is_not_ready_gets_a_share_of_the_time() -> None:
+    """While there are others, it is waited for only for so long; the last one for all the time."""
+    backends = [Cell(unused(refused("starting"))) for _ in range(2)]
+    with spread(*backends, Cell(), interval=600) as cells:
+        ask(cells, timeout=300)
+        found = [each.backend.patience for each in cells._cells]
+        assert found == [[PATIENCE], [PATIENCE], [None]]
+        # They are left alone until they describe their models again.
+        ask(cells, timeout=300)
+        assert [len(each.backend.asked) for each in cells._cells] == [1, 1, 2]
+    short = Cell(unused(refused("starting")))
+    with spread(short, Cell()) as cells:
+        ask(cells, timeout=PATIENCE)
+        assert short.patience == [pytest.approx(PATIENCE / 2, abs=0.2)]
+
+
+def test_a_cell_that_is_late_is_not_away() -> None:
+    first = Cell(LateError("party 1 did not answer"))
+    with spread(first, Cell(), interval=600) as cells:
+        with pytest.raises(LateError):
+            ask(cells)
+        assert all(cell.models is not None for cell in cells._cells)
 
 
 def test_no_cell_is_asked_after_the_timeout() -> None:
     class Slow(Cell):
         def _fail(self) -> None:
             time.sleep(0.2)
-            raise refused("busy")
+            raise unused(refused("busy"))
 
     first, second = Slow(), Cell()
     with spread(first, second) as cells:
@@ -220,6 +255,34 @@ def test_a_cell_that_hangs_does_not_hold_the_others() -> None:
     finally:
         gate.set()
         cells.close()
+
+
+def test_closing_ends_a_wait_for_models() -> None:
+    gate, waiting = threading.Event(), threading.Event()
+
+    class Hangs(Cell):
+        def models(self) -> Mapping[str, Model]:
+            waiting.set()
+            assert gate.wait(60)
+            return super().models()
+
+    cells, raised = Cells([Hangs()], SOON), []
+
+    def ask_for_models() -> None:
+        try:
+            cells.models()
+        except PeerError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=ask_for_models)
+    thread.start()
+    try:
+        assert waiting.wait(20)
+        cells.close()
+        thread.join(20)
+        assert len(raised) == 1
+    finally:
+        gate.set()
 
 
 def test_a_version_is_asked_for_where_it_is() -> None:

@@ -1,6 +1,8 @@
 """Requests of the Open Inference Protocol: what is read, and what is refused in which words."""
 
+import gc
 import json
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,9 @@ import pytest
 from serving_in_clear import ADD, DOUBLE
 
 from tacit.client import Model
+from tacit.gateway import json_numbers
 from tacit.gateway.datatypes import DTYPES, MOST_DIMENSIONS
+from tacit.gateway.json_numbers import MOST_REST
 from tacit.gateway.messages import MOST_JSON, InferRequest, decode, encode
 from tacit.serving.description import Tensor
 from tacit.serving.http_messages import Refused, Request
@@ -252,6 +256,113 @@ def test_whole_numbers_stay_in_their_datatype() -> None:
     ):
         status, said = refusal(ADD, request({"inputs": [{**entry, "data": data}, other]}))
         assert (status, text in said) == (400, True)
+
+
+def column(values: str, rows: int) -> bytes:
+    """Returns a request of ``rows`` numbers of a model that takes one."""
+    entry = '"name": "x", "datatype": "FP64"'
+    return f'{{"inputs": [{{{entry}, "shape": [{rows}, 1], "data": {values}}}]}}'.encode()
+
+
+ONE = Model(
+    "one",
+    ("1",),
+    (Tensor("x", "float64", (1, 1), 16),),
+    (Tensor("y", "float64", (1, 1), 16),),
+)
+
+
+@pytest.mark.parametrize("number", ["0", "7e1", "257", "0.5"])
+@pytest.mark.parametrize("is_nested", [False, True], ids=["flat", "nested"])
+def test_json_takes_a_few_times_its_size(number: str, is_nested: bool) -> None:
+    """An object for each number, and for each list, would take up to 24 times as many bytes."""
+    rows = 1 << 17
+    element = f"[{number}]" if is_nested else number
+    body = column("[" + f"{element}, " * (rows - 1) + element + "]", rows)
+    asked = request(body)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        found = decode(asked, ONE)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.inputs["x"].shape == (rows, 1)
+    assert set(found.inputs["x"].ravel().tolist()) == {float(number)}
+    # The body itself is not counted here.
+    assert peak < 6 * len(body)
+
+
+def test_json_besides_tensors_is_short() -> None:
+    """A key that is written otherwise is the same key, and its list is parsed like any value."""
+    numbers = "[" + "[1]," * (MOST_REST // 4) + "[1]]"
+    hidden = column(numbers, 2).replace(b'"data"', b'"d\\u0061ta"')
+    assert json.loads(hidden.replace(numbers.encode(), b"[1]"))["inputs"][0]["data"] == [1]
+    for body in (hidden, b'{"id": ' + numbers.encode() + b"}"):
+        status, said = refusal(ONE, request(body))
+        assert (status, "besides the numbers of tensors" in said) == (413, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, 2], [3]",
+        "[1]]",
+        "[[1]",
+        "1[[],2[]]",
+        "[[1]2,[]]",
+        "[[]1,[]2]",
+        "[1[],2[]]",
+        "[[1],[2],]",
+        "[[1],,[2]]",
+        "[1 2]",
+        "[[1] [2]]",
+        "[1,]",
+        "[,1]",
+        "[]",
+        "[[],[]]",
+        "[[1],[]]",
+        "[01, 2]",
+        "[1, .5]",
+        "[1, +2]",
+        "[1, 0x2]",
+        "[1, \x0c2]",
+        "[1, NaN]",
+        "[1, -Infinity]",
+        "[1, nul]",
+        "[1, 2",
+    ],
+)
+def test_lists_of_numbers_that_are_no_json_are_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for piece in (1, 2, json_numbers.PIECE):
+        monkeypatch.setattr(json_numbers, "PIECE", piece)
+        assert refusal(ONE, request(column(text, 2)))[0] == 400
+
+
+@pytest.mark.parametrize("text", ["[1,2]", " [ 1 ,\r\n\t2 ] ", "[[1],[2]]", "[ [1 ] , [ 2]]"])
+@pytest.mark.parametrize("piece", [1, 2, 3, 1 << 16])
+def test_lists_of_numbers_are_read_in_pieces(
+    text: str, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_numbers, "PIECE", piece)
+    found = decode(request(column(text, 2)), ONE).inputs["x"]
+    assert found.tolist() == [[1], [2]]
+
+
+def test_words_in_texts_are_no_tensors() -> None:
+    """What looks like a tensor's data may stand in a text."""
+    for given in ('"data": [1]', '\\"data\\": [1], NaN', "a\\"):
+        content = {"id": given, "inputs": [X]}
+        assert decode(request(content), DOUBLE).id == given
+    for body in (
+        b'{"inputs": [{"x\\"data": [1, 2.5, -3]}]}',
+        b'{"data": [1], "inputs": []}',
+        b'{"inputs": ["data": [1]]}',
+        b'{"inputs": [{"data": NaN, "data": [1]}]}',
+    ):
+        assert refusal(DOUBLE, request(body))[0] == 400
 
 
 def test_long_json_is_refused_before_it_is_read() -> None:

@@ -3,6 +3,7 @@
 import http.client
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -15,9 +16,14 @@ from tacit.serving.observed import BUCKETS, METRICS, Observed
 from tacit.serving.status import NOT_READY, StatusPages, ask_ready
 
 
-def page(address: tuple[str, int], path: str, method: str = "GET") -> tuple[int, str, str]:
+def page(
+    address: tuple[str, int],
+    path: str,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, str, str]:
     connection = http.client.HTTPConnection(*address, timeout=10)
-    connection.request(method, path)
+    connection.request(method, path, headers=dict(headers or {}))
     answer = connection.getresponse()
     try:
         return answer.status, answer.getheader("Content-Type") or "", answer.read().decode()
@@ -95,6 +101,21 @@ def test_pages_follow_the_party() -> None:
     is_ready, said = ask_ready(host, 1)
     assert not is_ready
     assert said.startswith(f"no answer from http://{host}/readyz: ")
+
+
+def test_pages_in_a_browser_are_refused() -> None:
+    """A page may ask for a loopback address, also under a name of its own."""
+    with StatusPages(Observed(), "127.0.0.1", 0) as pages:
+        for path in ("/healthz", "/metrics"):
+            for headers in ({"Origin": "http://localhost"}, {"Host": "evil.example"}):
+                assert page(pages.address, path, headers=headers)[0] == 403
+            for name in ("localhost:80", "127.0.0.1", "[::1]:9400"):
+                assert page(pages.address, path, headers={"Host": name})[0] == 200
+    # On a network Prometheus and probes ask by names and addresses that a party does not know.
+    with StatusPages(Observed(), "0.0.0.0", 0) as pages:
+        here = ("127.0.0.1", pages.address[1])
+        assert page(here, "/healthz", headers={"Host": "10.1.2.3:9400"})[0] == 200
+        assert page(here, "/healthz", headers={"Origin": "http://10.1.2.3:9400"})[0] == 403
 
 
 def test_pages_take_no_body_and_few_connections() -> None:

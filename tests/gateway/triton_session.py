@@ -8,8 +8,11 @@ import sys
 import numpy as np
 import tritonclient.http as triton
 
+#: The first number of an input at which the backend of the test fails.
+FAILS = 4242
 
-def main(address: str) -> None:
+
+def main(address: str, failures: str) -> None:
     client = triton.InferenceServerClient(address, network_timeout=20, connection_timeout=20)
     x = np.array([[1, 2.5, -3], [4, 5, 6]], np.float32)
     found = {
@@ -57,6 +60,8 @@ def main(address: str) -> None:
         "another model": lambda: client.get_model_metadata("other"),
         "another version": lambda: client.infer("double", [given], model_version="3"),
     }
+    for number in range(int(failures)):
+        cases[f"failure {number}"] = lambda number=number: _infer(client, number)
     for case, call in cases.items():
         try:
             call()
@@ -66,5 +71,12 @@ def main(address: str) -> None:
     print(json.dumps(found))
 
 
+def _infer(client: triton.InferenceServerClient, number: int) -> None:
+    """Asks for what the backend of the test fails at in a way of this number."""
+    given = triton.InferInput("x", [1, 3], "FP32")
+    given.set_data_from_numpy(np.array([[FAILS, number, 0]], np.float32))
+    client.infer("double", [given])
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

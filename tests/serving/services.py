@@ -158,7 +158,7 @@ class Parties:
         """Waits for the end of a party; returns its exit code, output and errors."""
         command = self.commands[party]
         assert command is not None
-        return command.ended(30)
+        return command.ended(STARTING)
 
 
 def shown(client: Client, party: int, name: str) -> float:

@@ -2,9 +2,7 @@
 parties and clients fail."""
 
 import asyncio
-import contextlib
 import json
-import select
 import signal
 import socket
 import threading
@@ -12,29 +10,18 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from load import TOLERANCE, expected, given
+from relays import Relay
 from services import Parties, model, module, shown, wait_for, waiting, write
 
 from commands import Command
-from tacit.client import Client
+from tacit.client import Client, _Until
 from tacit.errors import EncodingError, MisuseError, PeerError, RequestRefusedError
-
-#: The greatest difference from the plain model.
-TOLERANCE = 1e-3
-
-
-def given(seed: int, rows: int = 1) -> torch.Tensor:
-    return torch.randn(rows, 4, generator=torch.Generator().manual_seed(seed))
-
-
-def expected(x: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad():
-        result: torch.Tensor = module()(x)
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -129,13 +116,13 @@ def test_models_that_do_not_exist(client: Client) -> None:
 
 
 def test_a_model_of_another_description_is_refused(client: Client) -> None:
-    (known, *_) = client._described(time.monotonic() + 20)
+    (known, *_) = client._described(_Until.after(20, None))
     changed = known._replace(program="0" * 64)
     with pytest.raises(RequestRefusedError, match="no such version of a model") as refused:
-        client._asked(changed, np.zeros(4, np.int64), time.monotonic() + 20)
+        client._asked(changed, np.zeros(4, np.int64), _Until.after(20, None))
     assert refused.value.cause == "unknown"
     with pytest.raises(RequestRefusedError, match="another length") as refused:
-        client._asked(known, np.zeros(5, np.int64), time.monotonic() + 20)
+        client._asked(known, np.zeros(5, np.int64), _Until.after(20, None))
     assert refused.value.cause == "invalid"
     assert refused.value.retry_after is None
 
@@ -152,16 +139,16 @@ def test_quotas_say_when_to_come_again(service: Path) -> None:
 
 
 def test_a_request_is_answered_once_and_its_number_is_used_once(client: Client) -> None:
-    known = client._described(time.monotonic() + 20)[-1]
+    known = client._described(_Until.after(20, None))[-1]
     number, words = b"n" * 16, np.zeros(4, np.int64)
     request = client._core.request(known.digest, number, words)
-    first, refused, _ = client._core.ask(request, 10)
+    first, refused, _ = client._core.ask(request, 10, 10)
     assert refused is None
-    again, _, _ = client._core.ask(request, 10)
+    again, _, _ = client._core.ask(request, 10, 10)
     # A result that is computed anew would come in other shares.
     assert first == again
     other = client._core.request(known.digest, number, words)
-    _, refused, _ = client._core.ask(other, 10)
+    _, refused, _ = client._core.ask(other, 10, 10)
     assert refused is not None
     assert refused[1] == "conflict"
 
@@ -182,50 +169,15 @@ def test_uploads_that_are_cut_off_harm_nobody(service: Path, tmp_path: Path, mos
         (tmp_path / file.name).write_bytes(file.read_bytes())
         (tmp_path / file.name).chmod(0o600)
     right = Client(service).service.parties[1].clients
-    with Cutting(right, most) as cutting:
+    with Relay(right, most) as cutting:
         cut = tmp_path / "service.toml"
         cut.write_text(cut.read_text().replace(right, cutting.address))
         with Client(service, timeout=20) as whole, Client(cut, timeout=5) as client:
-            client._known = whole._described(time.monotonic() + 20)
+            client._known = whole._described(_Until.after(20, None))
             with pytest.raises(PeerError, match="party 1"):
                 client.infer("net", given(1))
             x = given(2)
             assert (whole.infer("net", x) - expected(x)).abs().max() < TOLERANCE
-
-
-class Cutting:
-    """A relay to an address that ends each connection after so many bytes to it."""
-
-    def __init__(self, address: str, most: int) -> None:
-        host, port = address.split(":")
-        self._to, self._most = (host, int(port)), most
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listening.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                socket_here, _ = self._listening.accept()
-                threading.Thread(target=self._relay, args=(socket_here,), daemon=True).start()
-
-    def _relay(self, here: socket.socket) -> None:
-        left = self._most
-        with here, socket.create_connection(self._to) as there, contextlib.suppress(OSError):
-            while left > 0:
-                ready, _, _ = select.select([here, there], [], [])
-                for each in ready:
-                    data = each.recv(left if each is here else 1 << 16)
-                    if not data:
-                        return
-                    (there if each is here else here).sendall(data)
-                    left -= len(data) if each is here else 0
 
 
 def test_the_command_asks_too(service: Path, tmp_path: Path) -> None:
@@ -395,36 +347,6 @@ def test_a_version_takes_the_place_of_another_while_clients_ask(tmp_path: Path) 
             each.result(60)
         assert set(wrong) <= {"unknown"}
         assert (client.infer("net", x) - newer).abs().max() < TOLERANCE
-
-
-def test_a_party_with_another_file_does_not_end_the_others(tmp_path: Path) -> None:
-    config = write(tmp_path)
-    other = tmp_path / "other.toml"
-    other.write_text(config.read_text().replace("deadline = 5", "deadline = 5\nbatch = 3"))
-    with Parties(config) as parties, Client(config) as client:
-        wait_for(client)
-        parties.kill(1)
-        parties.start(1, other)
-        code, _, errors = parties.ended(1)
-        assert code == 1
-        assert "another batch in its service.toml" in errors
-        until = time.monotonic() + 20
-        while "SetupError: party 1 has another name of the service" not in parties.errors(0):
-            assert time.monotonic() < until, parties.errors(0)
-            time.sleep(0.02)
-        parties.start(1)
-        wait_for(client)
-        x = given(1)
-        assert (client.infer("net", x) - expected(x)).abs().max() < TOLERANCE
-
-
-@pytest.mark.parametrize("source", ["dealer", "ot"])
-def test_two_parties_serve(tmp_path: Path, source: str) -> None:
-    config = write(tmp_path, parties=2, protocol="additive", source=source)
-    with Parties(config, 2, dealer=source == "dealer"), Client(config) as client:
-        wait_for(client)
-        x = given(1, 3)
-        assert (client.infer("net", x) - expected(x)).abs().max() < TOLERANCE
 
 
 def test_the_demo_reports(tmp_path: Path) -> None:

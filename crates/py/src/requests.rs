@@ -274,6 +274,15 @@ pub struct ServiceClient {
 pub struct Request(requests::Request);
 
 #[pymethods]
+impl Request {
+    /// Whether the parties certainly have not used it, and never will unless it is asked for again.
+    #[getter]
+    fn is_unused(&self) -> bool {
+        self.0.is_unused()
+    }
+}
+
+#[pymethods]
 impl ServiceClient {
     /// With an attestation the client judges the evidence of each party by its policy.
     #[new]
@@ -333,10 +342,20 @@ impl ServiceClient {
         py.detach(make).map(Request).map_err(raise_at_caller)
     }
 
-    /// Asks all parties for the result of a request. Returns each party's part as little-endian
-    /// words, or the refusal of a party, or two parties whose parts are not of one computation.
-    fn ask<'py>(&self, py: Python<'py>, request: &Request, timeout: f64) -> PyResult<Told<'py>> {
-        let ask = || self.inner.ask(&request.0, seconds(timeout)?);
+    /// Asks all parties, which must be reached within `patience` seconds, for the result of a
+    /// request. Returns each party's part as little-endian words, or the refusal of a party, or two
+    /// parties whose parts are not of one computation.
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        request: &Request,
+        timeout: f64,
+        patience: f64,
+    ) -> PyResult<Told<'py>> {
+        let ask = || {
+            self.inner
+                .ask(&request.0, seconds(timeout)?, seconds(patience)?)
+        };
         Ok(match py.detach(ask).map_err(raise_at_caller)? {
             Asked::Answered(parts) => {
                 let parts = parts.iter().map(|words| {
@@ -356,7 +375,7 @@ impl ServiceClient {
         self.inner.verified()
     }
 
-    /// Ends the connections that no request uses.
+    /// Ends all connections, and the calls that use them.
     fn close(&self) {
         self.inner.close();
     }

@@ -25,6 +25,7 @@ __all__ = [
     "DeviationError",
     "DeviceError",
     "EncodingError",
+    "LateError",
     "MisuseError",
     "NetworkError",
     "NoSessionError",
@@ -48,6 +49,9 @@ __all__ = [
 #: Attribute of an error with the text that other parties may read, and the party that it blames;
 #: see ``told``.
 _MARK = "_told"
+
+#: Attribute of an error of a request that was certainly not used; see ``is_unused``.
+_UNUSED = "_unused"
 
 #: Any of the errors below.
 _Error = TypeVar("_Error", bound=TacitError)
@@ -118,6 +122,23 @@ class DeviationError(PeerError):
     def of(party: int, what: str, who: str = "party") -> "DeviationError":
         """Makes the error for what a party did: "party 1 refused for an unknown cause"."""
         return tellable(DeviationError(f"{who} {party} {what}"), f"it {what}", party)
+
+
+def unused(error: _Error, is_so: bool = True) -> _Error:
+    """Marks the error of a request that was not used, or takes the mark away; see
+    :func:`is_unused`."""
+    setattr(error, _UNUSED, is_so)
+    return error
+
+
+def is_unused(error: TacitError) -> bool:
+    """Returns whether a request that ended so may be made to another service: not all parties of
+    the first one have it, so they can have no result of it."""
+    return vars(error).get(_UNUSED, False)
+
+
+class LateError(PeerError, TimeoutError):
+    """The parties of a service have a request, and did not answer within the call's timeout."""
 
 
 class EncodingError(MisuseError, ValueError):

@@ -30,12 +30,14 @@ class Backend(Protocol):
         *,
         version: str | None = None,
         timeout: float | None = None,
+        patience: float | None = None,
     ) -> tuple[Array, ...]:
         """Returns the outputs, in the model's order, of one request or of several at once, which
-        stand one after another in the first dimension.
+        stand one after another in the first dimension. Times are as those of ``Client.infer``.
 
         Raises:
-            TacitError: the service refused, or the parties could not be asked.
+            TacitError: the service refused, or the parties could not be asked. ``is_unused`` of
+                ``tacit.errors`` says whether nothing was used.
         """
         ...
 
@@ -63,7 +65,10 @@ class ServiceBackend:
         *,
         version: str | None = None,
         timeout: float | None = None,
+        patience: float | None = None,
     ) -> tuple[Array, ...]:
         """As ``Backend.infer``."""
-        found = self._client.infer(model, inputs, version=version, timeout=timeout)
+        found = self._client.infer(
+            model, inputs, version=version, timeout=timeout, patience=patience
+        )
         return found if isinstance(found, tuple) else (np.asarray(found),)

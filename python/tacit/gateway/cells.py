@@ -4,8 +4,10 @@ A cell is one session: replica i of every party forms cell i, with its own addre
 goes to the present cell with the fewest requests of this client. A cell whose parties do not answer
 is away until they describe their models again, which is asked for without any request.
 
-A request is never doubled. It goes to another cell only if the first one refused it before it was
-used. After any other error the parties may have used it, and the caller is told."""
+A request is never doubled. It goes to another cell only if not all parties of the first one have
+it: one of them refused it, or was not reached. After any other error the parties may have used it,
+and the caller is told. While there are other cells, one whose parties are away or not ready is
+waited for only briefly."""
 
 import logging
 import threading
@@ -14,7 +16,14 @@ from dataclasses import dataclass
 from time import monotonic
 
 from tacit.client import Model
-from tacit.errors import PeerError, RequestRefusedError, TacitError, peer_error
+from tacit.errors import (
+    LateError,
+    PeerError,
+    RequestRefusedError,
+    TacitError,
+    is_unused,
+    peer_error,
+)
 from tacit.gateway.backend import Array, Backend
 
 logger = logging.getLogger(__name__)
@@ -22,9 +31,16 @@ logger = logging.getLogger(__name__)
 #: Seconds between two questions to a cell for its models.
 INTERVAL = 2.0
 
-#: Causes of refusals at admission, before any party has used the request. Other cells have room
-#: even so. They do not for "quota": a client's quota is not meant to grow with the cells.
-_ELSEWHERE = frozenset({"starting", "draining", "busy", "unknown"})
+#: The longest wait for a cell whose parties are away or not ready, in seconds, while there are
+#: others.
+PATIENCE = 2.0
+
+#: Causes of refusals for which a cell gets no more requests until it describes its models again.
+_AWAY = frozenset({"starting", "draining"})
+
+#: Causes of refusals after which other cells may take a request. They may not after "quota": a
+#: client's quota is not meant to grow with the cells.
+_ELSEWHERE = _AWAY | {"busy", "unknown"}
 
 
 @dataclass
@@ -42,10 +58,10 @@ class _Cell:
     #: Why it is away.
     error: TacitError | None = None
 
-    def model(self, name: str, version: str | None) -> Model | None:
-        """Returns a model, if the cell is present and has it in this version."""
+    def has(self, name: str, version: str | None) -> bool:
+        """Returns whether the cell is present, and has a model in this version."""
         found = (self.models or {}).get(name)
-        return None if found is None or version not in (None, *found.versions) else found
+        return found is not None and version in (None, *found.versions)
 
 
 class Cells:
@@ -69,7 +85,9 @@ class Cells:
 
     def close(self) -> None:
         """Ends the questions to cells. It does not close their clients."""
-        self._ended.set()
+        with self._changed:
+            self._ended.set()
+            self._changed.notify_all()
 
     def models(self) -> Mapping[str, Model]:
         """Returns the models of all present cells; of two that differ, that of the first cell.
@@ -80,7 +98,9 @@ class Cells:
             PeerError: no cell is present.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._unasked == 0 or self._present())
+            self._changed.wait_for(
+                lambda: self._unasked == 0 or self._present() or self._ended.is_set()
+            )
             present = self._present()
             if not present:
                 raise self._nobody()
@@ -96,8 +116,10 @@ class Cells:
         *,
         version: str | None = None,
         timeout: float | None = None,
+        patience: float | None = None,
     ) -> tuple[Array, ...]:
         """Asks the least busy cell, and others only if the request cannot have been used there.
+        ``patience`` is for the last one.
 
         Raises:
             PeerError: no cell is present that has this model.
@@ -107,17 +129,23 @@ class Cells:
         tried: set[int] = set()
         error: TacitError | None = None
         while (taken := self._taken(model, version, tried)) is not None:
-            cell, described = taken
+            cell, others = taken
             tried.add(cell.number)
+            left = None if until is None else until - monotonic()
+            share = patience
+            if others:
+                # The others get as much of the time.
+                share = PATIENCE if left is None else min(PATIENCE, left / (others + 1))
             try:
-                left = None if until is None else until - monotonic()
-                return cell.backend.infer(model, inputs, version=version, timeout=left)
+                return cell.backend.infer(
+                    model, inputs, version=version, timeout=left, patience=share
+                )
             except TacitError as found:
                 error = found
-                if isinstance(found, PeerError):
+                if _is_away(found):
                     self._leave(cell, found)
                 is_late = until is not None and monotonic() >= until
-                if is_late or not (_is_unused(found) and _is_single(described, inputs)):
+                if is_late or not (is_unused(found) and _may_go_elsewhere(found)):
                     raise
             finally:
                 with self._changed:
@@ -126,22 +154,20 @@ class Cells:
             raise error
         raise self._nobody()
 
-    def _taken(
-        self, model: str, version: str | None, tried: set[int]
-    ) -> tuple[_Cell, Model] | None:
-        """Returns the cell for a request, which is counted for it, and the model there."""
+    def _taken(self, model: str, version: str | None, tried: set[int]) -> tuple[_Cell, int] | None:
+        """Returns the cell for a request, which is counted for it, and how many others are left."""
         with self._changed:
             able = [
-                (cell, found)
+                cell
                 for cell in self._cells
-                if cell.number not in tried and (found := cell.model(model, version)) is not None
+                if cell.number not in tried and cell.has(model, version)
             ]
             if not able:
                 return None
-            cell, found = min(able, key=lambda each: (each[0].waiting, each[0].given))
+            cell = min(able, key=lambda each: (each.waiting, each.given))
             cell.waiting += 1
             cell.given += 1
-            return cell, found
+            return cell, len(able) - 1
 
     def _watch(self, cell: _Cell) -> None:
         """Asks a cell for its models, again and again."""
@@ -183,11 +209,15 @@ class Cells:
         return peer_error(f"{said} not answer; {reason}" if reason else f"{said} not answer")
 
 
-def _is_unused(error: TacitError) -> bool:
-    """Returns whether the parties have certainly not used a request that ended so."""
-    return isinstance(error, RequestRefusedError) and error.cause in _ELSEWHERE
+def _is_away(error: TacitError) -> bool:
+    """Returns whether parties of a cell cannot be asked. One that is late has been asked."""
+    if isinstance(error, RequestRefusedError):
+        return error.cause in _AWAY
+    return isinstance(error, PeerError) and not isinstance(error, LateError)
 
 
-def _is_single(model: Model, inputs: Mapping[str, Array]) -> bool:
-    """Returns whether inputs are one request. Of several, some may have been used."""
-    return all(inputs[each.name].shape[:1] == each.shape[:1] for each in model.inputs if each.shape)
+def _may_go_elsewhere(error: TacitError) -> bool:
+    """Returns whether another cell may take a request that was not used."""
+    if isinstance(error, RequestRefusedError):
+        return error.cause in _ELSEWHERE
+    return isinstance(error, PeerError)

@@ -6,12 +6,12 @@ before anything of their size is allocated."""
 
 import math
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from tacit.gateway.backend import Array
+from tacit.gateway.json_numbers import Numbers
 from tacit.serving.http_messages import Refused
 
 #: NumPy's types, by the protocol's names. Raw bytes are little-endian.
@@ -109,39 +109,30 @@ def from_json(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], tensor: s
     Raises:
         Refused: there are more or fewer, or one is none of this datatype.
     """
-    level = _flat(data, shape, tensor)
-    if len(level) != math.prod(shape):
-        raise Refused(
-            400, f"{tensor}: its shape needs {math.prod(shape)} numbers, and {len(level)} came"
-        )
-    if not set(map(type, level)) <= _TAKEN[dtype.kind]:
-        raise Refused(400, f"{tensor}: its data has values that are no {datatype(dtype)}")
-    try:
-        with np.errstate(over="ignore"):
-            # Whole numbers of any length are floats of the same value, or infinite.
-            found = np.array(level, dtype)
-    except OverflowError:
-        raise Refused(400, f"{tensor}: a number is outside of {datatype(dtype)}") from None
+    if isinstance(data, list):
+        # It has texts or objects.
+        raise _of_other_values(dtype, tensor)
+    if not isinstance(data, Numbers):
+        raise Refused(400, f"{tensor}: its data must be a list")
+    found, begin = np.empty(0, dtype), 0
+    for values in data.pieces(shape, tensor):
+        if not set(map(type, values)) <= _TAKEN[dtype.kind]:
+            raise _of_other_values(dtype, tensor)
+        if not begin:
+            # Nothing of the tensor's size is made before as many numbers have come.
+            found = np.empty(math.prod(shape), dtype)
+        try:
+            with np.errstate(over="ignore"):
+                # Whole numbers of any length are floats of the same value, or infinite.
+                found[begin : begin + len(values)] = np.array(values, dtype)
+        except OverflowError:
+            raise Refused(400, f"{tensor}: a number is outside of {datatype(dtype)}") from None
+        begin += len(values)
     return _finite(found.reshape(shape), tensor)
 
 
-def _flat(data: Any, shape: tuple[int, ...], tensor: str) -> list[Any]:
-    """Returns the numbers of a list, or of lists nested like the shape, in row-major order."""
-    if not isinstance(data, list):
-        raise Refused(400, f"{tensor}: its data must be a list")
-    level, depth = data, 0
-    while level and type(level[0]) is list:
-        depth += 1
-        if (
-            depth >= len(shape)
-            or set(map(type, level)) != {list}
-            or set(map(len, level)) != {shape[depth]}
-        ):
-            raise Refused(400, f"{tensor}: its data is nested, but not like its shape")
-        level = list(chain.from_iterable(level))
-    if depth and depth != len(shape) - 1:
-        raise Refused(400, f"{tensor}: its data is nested, but not like its shape")
-    return level
+def _of_other_values(dtype: np.dtype[Any], tensor: str) -> Refused:
+    return Refused(400, f"{tensor}: its data has values that are no {datatype(dtype)}")
 
 
 def _finite(found: Array, tensor: str) -> Array:

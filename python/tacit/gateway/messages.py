@@ -6,7 +6,7 @@ raw bytes of tensors behind it."""
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 from tacit.client import Model
 from tacit.gateway.backend import Array
@@ -20,12 +20,14 @@ from tacit.gateway.datatypes import (
     shape_of,
     to_bytes,
 )
+from tacit.gateway.json_numbers import parsed
 from tacit.serving.http_messages import Refused, Request, Response, json_response
 
 #: Header with the length of the JSON before raw bytes, in requests and responses.
 HEADER_LENGTH = "Inference-Header-Content-Length"
 
-#: The most bytes of JSON. In memory JSON's numbers take ten times as much; raw bytes do not.
+#: The most bytes of JSON. To read it takes up to seven times as many, and raw bytes of tensors once
+#: as many again.
 MOST_JSON = 1 << 24
 
 #: The longest ``id``, in characters, and the longest timeout, in seconds.
@@ -53,7 +55,7 @@ def decode(request: Request, model: Model) -> InferRequest:
         Refused: it is malformed, or not for this model; the text names the tensor.
     """
     content, rest = _split(request)
-    asked = _object(_parsed(content), "the request", {"id", "parameters", "inputs", "outputs"})
+    asked = _object(parsed(content), "the request", {"id", "parameters", "inputs", "outputs"})
     given = asked.get("id")
     if given is not None and (not isinstance(given, str) or len(given) > LONGEST_ID):
         raise Refused(400, f"id must be a text of at most {LONGEST_ID} characters")
@@ -71,7 +73,23 @@ def decode(request: Request, model: Model) -> InferRequest:
 def encode(
     request: InferRequest, model: Model, version: str | None, results: Sequence[Array]
 ) -> Response:
-    """Returns the response for a request's results, in the order of the model's outputs."""
+    """Returns the response for a request's results, in the order of the model's outputs.
+
+    Raises:
+        Refused: the results are not those that the model has.
+    """
+    if not (
+        len(results) == len(model.outputs)
+        and all(
+            fits(found.shape, each.shape)
+            for found, each in zip(results, model.outputs, strict=True)
+        )
+    ):
+        raise Refused(
+            502,
+            f"the service answered with other outputs than those of the last version of {model.name}: "
+            "ask for that version",
+        )
     by_name = dict(zip((each.name for each in model.outputs), results, strict=True))
     described, raw = [], []
     for name, is_raw in request.outputs.items():
@@ -127,43 +145,50 @@ def describe(model: Model) -> dict[str, Any]:
 def _split(request: Request) -> tuple[memoryview, memoryview]:
     """Returns the JSON of a body, and the raw bytes behind it."""
     body = memoryview(request.body)
-    given = request.headers.get(HEADER_LENGTH.lower())
-    if given is None:
+    length = _length_of_json(request.headers)
+    if length is None:
         length = len(body)
-    elif given.isascii() and given.isdigit() and len(given) < 20 and int(given) <= len(body):
-        length = int(given)
-    else:
-        raise Refused(400, f"{HEADER_LENGTH} must be a length within the body")
+    if length > len(body):
+        raise _no_length()
     if length > MOST_JSON:
-        raise Refused(
-            413,
-            f"the JSON is longer than {MOST_JSON} bytes: send tensors as raw bytes, by the binary "
-            "tensor data extension",
-        )
+        raise Refused(413, _LONG_JSON)
     return body[:length], body[length:]
 
 
-def _parsed(content: memoryview) -> Any:
-    try:
-        return json.loads(
-            bytes(content), parse_constant=_no_number, object_pairs_hook=_without_doubles
-        )
-    except RecursionError:
-        raise Refused(400, "the JSON is nested too deeply") from None
-    except ValueError:
-        # Also numbers of more digits than Python reads, and bytes that are no UTF-8.
-        raise Refused(400, "the body is no JSON") from None
+#: What is said of JSON that is too long.
+_LONG_JSON = (
+    f"the JSON is longer than {MOST_JSON} bytes: send tensors as raw bytes, by the binary tensor "
+    "data extension"
+)
 
 
-def _no_number(_: str) -> NoReturn:
-    raise Refused(400, "the JSON has NaN or an infinity, which are no numbers of JSON")
+def longest(headers: Mapping[str, str]) -> tuple[int, str] | None:
+    """Returns the most bytes of a body with these headers, and what is said of a longer one; or
+    ``None`` if it may be as long as any.
+
+    Raises:
+        Refused: its JSON is too long.
+    """
+    length = _length_of_json(headers)
+    if length is None:
+        return MOST_JSON, _LONG_JSON
+    if length > MOST_JSON:
+        raise Refused(413, _LONG_JSON)
+    return None
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise Refused(400, "the JSON has an object with the same key twice")
-    return found
+def _length_of_json(headers: Mapping[str, str]) -> int | None:
+    """Returns the length that a header says, if there is one."""
+    given = headers.get(HEADER_LENGTH.lower())
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) < 20):
+        raise _no_length()
+    return int(given)
+
+
+def _no_length() -> Refused:
+    return Refused(400, f"{HEADER_LENGTH} must be a length within the body")
 
 
 def _object(content: Any, what: str, known: set[str]) -> dict[str, Any]:

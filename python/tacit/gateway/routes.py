@@ -11,10 +11,24 @@ from urllib.parse import unquote
 
 import tacit
 from tacit.client import Model
-from tacit.errors import MisuseError, RangeError, RequestRefusedError, TacitError
+from tacit.errors import (
+    DeviationError,
+    LateError,
+    MisuseError,
+    RangeError,
+    RequestRefusedError,
+    TacitError,
+)
 from tacit.gateway.backend import Backend
 from tacit.gateway.messages import InferRequest, decode, describe, encode
-from tacit.serving.http_messages import Refused, Request, Response, json_response, only
+from tacit.serving.http_messages import (
+    Refused,
+    Request,
+    Response,
+    json_response,
+    only,
+    refuse_pages,
+)
 from tacit.serving.spans import span
 
 logger = logging.getLogger(__name__)
@@ -36,9 +50,7 @@ class Routes:
 
     Args:
         backend: the client.
-        hosts: the names by which applications may address this gateway, or None for any. A page in
-            a browser on the same machine can send requests to a loopback address under a name of
-            its own (DNS rebinding), so that a gateway on loopback does not answer to other names.
+        hosts: the names by which applications may address this gateway, or None for any.
         most_waiting: the most requests that are with the parties at a time.
     """
 
@@ -73,7 +85,7 @@ class Routes:
         Raises:
             Refused: it is answered with an error.
         """
-        self._check_origin(request)
+        refuse_pages(request, self._hosts, "the gateway")
         match _path(request.target):
             case ["v2"]:
                 only(request, "GET", "HEAD")
@@ -162,16 +174,6 @@ class Routes:
         except TacitError as error:
             raise refusal(error) from error
 
-    def _check_origin(self, request: Request) -> None:
-        """Refuses what pages in a browser ask for."""
-        if "origin" in request.headers:
-            raise Refused(403, "the gateway serves programs, and no pages in a browser")
-        host = request.headers.get("host", "")
-        if self._hosts is not None and _name(host) not in self._hosts:
-            raise Refused(
-                403, f"the gateway is addressed as {' or '.join(sorted(self._hosts))} only"
-            )
-
 
 #: HTTP's status for the cause of a refusal; 429 if it is not here, as for "busy" and "quota".
 _STATUSES = {
@@ -186,21 +188,33 @@ _STATUSES = {
 }
 
 
+#: Statuses with which an application always learns when to come again.
+_LATER = (429, 503)
+
+
 def refusal(error: TacitError) -> Refused:
     """Returns the answer for an error of the client."""
     if isinstance(error, RequestRefusedError):
-        return Refused(_STATUSES.get(error.cause, 429), str(error), _seconds(error.retry_after))
+        status = _STATUSES.get(error.cause, 429)
+        wait = _seconds(error.retry_after)
+        return Refused(
+            status, str(error), USUAL_WAIT if wait is None and status in _LATER else wait
+        )
     if isinstance(error, RangeError):
         return Refused(422, str(error))
     if isinstance(error, MisuseError):
         return Refused(400, str(error))
     logger.warning("the service could not be asked: %s", type(error).__name__)
+    if isinstance(error, LateError):
+        return Refused(504, str(error))
+    if isinstance(error, DeviationError):
+        return Refused(502, str(error))
     return Refused(503, str(error), USUAL_WAIT)
 
 
 def _seconds(wait: float | None) -> float | None:
     """Returns a party's number of seconds, which nobody has checked, within bounds."""
-    if wait is None or not math.isfinite(wait):
+    if wait is None or math.isnan(wait):
         return None
     return min(max(wait, 0.0), LONGEST_WAIT)
 
@@ -225,10 +239,3 @@ def _action(rest: list[str]) -> tuple[str | None, str | None]:
 
 def _no_path() -> Refused:
     return Refused(404, "no such path: the gateway serves /v2 of the Open Inference Protocol")
-
-
-def _name(host: str) -> str:
-    """Returns the name of a Host header, without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0].removeprefix("[").lower()
-    return host.partition(":")[0].lower()

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from tacit.errors import MisuseError, Terminated, cause, setup_error
 from tacit.gateway.backend import Backend
+from tacit.gateway.messages import longest
 from tacit.gateway.routes import MOST_WAITING, Routes
-from tacit.serving.addresses import LOOPBACK_NAMES, is_loopback, parse
+from tacit.serving.addresses import is_loopback, names_of, parse
 from tacit.serving.http_messages import Limits
 from tacit.serving.http_server import HttpServer
 
@@ -67,7 +68,7 @@ async def serve(
         KeyboardInterrupt: the same after Ctrl-C.
     """
     host, port = address
-    hosts = LOOPBACK_NAMES | {host.lower()} if is_loopback(host) else None
+    hosts = names_of(host)
     loop = asyncio.get_running_loop()
     signalled: asyncio.Future[type[BaseException]] = loop.create_future()
 
@@ -76,7 +77,7 @@ async def serve(
             signalled.set_result(how)
 
     with Routes(backend, hosts, most_waiting) as routes, contextlib.ExitStack() as stack:
-        server = HttpServer(routes, limits)
+        server = HttpServer(routes, limits, longest)
         for number, raised in _SIGNALS.items():
             # Only the main thread has signals; elsewhere a cancellation ends the gateway.
             with contextlib.suppress(ValueError, RuntimeError):

@@ -26,6 +26,12 @@ def parse(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def names_of(host: str) -> frozenset[str] | None:
+    """Returns the names by which programs address a server that listens on a host, or ``None`` for
+    any: on an address of a network it has names that it does not know."""
+    return LOOPBACK_NAMES | {host.lower()} if is_loopback(host) else None
+
+
 def is_loopback(host: str) -> bool:
     """Returns whether only programs of this machine reach a host.
 

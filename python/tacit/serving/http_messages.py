@@ -38,7 +38,7 @@ class Request:
     method: str
     target: str
     headers: Mapping[str, str]
-    body: bytes = field(repr=False)
+    body: bytes | bytearray = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,34 @@ def only(request: Request, *methods: str) -> None:
     """
     if request.method not in methods:
         raise Refused(405, f"this path takes {' and '.join(methods)}", allowed=methods)
+
+
+def refuse_pages(request: Request, hosts: frozenset[str] | None, who: str) -> None:
+    """Refuses what pages in a browser ask for.
+
+    A page can send requests to addresses of the machine that it is shown on, under a name of its
+    own too (DNS rebinding), and then reads the answers.
+
+    Args:
+        request: any.
+        hosts: the names by which the server may be addressed, or ``None`` for any.
+        who: what the server is called.
+
+    Raises:
+        Refused: it is from a page, or addressed to another name.
+    """
+    if "origin" in request.headers:
+        raise Refused(403, f"{who} serves programs, and no pages in a browser")
+    host = request.headers.get("host", "")
+    if hosts is not None and _name(host) not in hosts:
+        raise Refused(403, f"{who} is addressed as {' or '.join(sorted(hosts))} only")
+
+
+def _name(host: str) -> str:
+    """Returns the name of a Host header, without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0].removeprefix("[").lower()
+    return host.partition(":")[0].lower()
 
 
 def json_response(

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,6 +30,10 @@ TOLD = 32
 #: Answers a request. It may raise ``Refused``.
 Handler = Callable[[Request], Awaitable[Response]]
 
+#: Returns the most bytes of a body with these headers and what is said of a longer one, or ``None``
+#: if the server's bound is enough. It may raise ``Refused``.
+Longest = Callable[[Mapping[str, str]], tuple[int, str] | None]
+
 
 class _Ended(Exception):  # noqa: N818 -- how a connection ends
     """The peer closed the connection, or was too slow to be told."""
@@ -38,9 +42,14 @@ class _Ended(Exception):  # noqa: N818 -- how a connection ends
 class HttpServer:
     """Serves requests on one address, until it is closed."""
 
-    def __init__(self, handler: Handler, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits | None = None,
+        longest: Longest = lambda _: None,
+    ) -> None:
         self._h11 = _library()
-        self._handler = handler
+        self._handler, self._longest = handler, longest
         self._limits = limits or Limits()
         self._in_memory = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -130,21 +139,27 @@ class HttpServer:
         for raw_name, raw_value in head.headers:
             name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        most = self._limits.body
+        bounds = [
+            (
+                self._limits.body,
+                f"the body is longer than {self._limits.body} bytes: split the request",
+            )
+        ]
+        if (bound := self._longest(headers)) is not None:
+            bounds.append(bound)
+        most, said = min(bounds)
         if int(headers.get("content-length", 0)) > most:
-            raise Refused(413, f"the body is longer than {most} bytes: split the request")
-        pieces = []
+            raise Refused(413, said)
+        body = bytearray()
         async for piece in connection.body():
             taken[0] += len(piece)
             self._in_memory += len(piece)
             if taken[0] > most:
-                raise Refused(413, f"the body is longer than {most} bytes: split the request")
+                raise Refused(413, said)
             if self._in_memory > self._limits.bodies:
                 raise Refused(503, "other requests take all memory: come again later", 1.0)
-            pieces.append(piece)
-        return Request(
-            head.method.decode("ascii"), head.target.decode("ascii"), headers, b"".join(pieces)
-        )
+            body += piece
+        return Request(head.method.decode("ascii"), head.target.decode("ascii"), headers, body)
 
 
 class HttpThread:

@@ -8,7 +8,8 @@ from urllib.request import ProxyHandler, build_opener
 
 from tacit.errors import cause, printable
 from tacit.serving import metrics
-from tacit.serving.http_messages import Limits, Refused, Request, Response, only
+from tacit.serving.addresses import names_of
+from tacit.serving.http_messages import Limits, Refused, Request, Response, only, refuse_pages
 from tacit.serving.http_server import HttpThread
 from tacit.serving.observed import Observed
 
@@ -38,9 +39,11 @@ class StatusPages(HttpThread):
 
     def __init__(self, observed: Observed, host: str, port: int) -> None:
         self._observed = observed
+        self._hosts = names_of(host)
         super().__init__(self._answer, host, port, LIMITS)
 
     async def _answer(self, request: Request) -> Response:
+        refuse_pages(request, self._hosts, "a party's status")
         only(request, "GET", "HEAD")
         match request.target.partition("?")[0]:
             case "/healthz":

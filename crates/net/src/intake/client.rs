@@ -1,7 +1,7 @@
 //! A client's side of the intake: it sends the same request to all three servers in parallel.
 
 use super::evidence::{NO_EVIDENCE, Voucher};
-use super::server_link::{Answer, Attesting, Failure, Server, Stream, ask_all};
+use super::server_link::{Answer, Attesting, Failure, Server, Stream, Waits, ask_all};
 use super::socket::Traffic;
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
 use super::ticket::SHOWN;
@@ -420,7 +420,7 @@ impl Client {
         question: impl Fn(&Server, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync,
     ) -> Result<Vec<T>> {
         self.process.check("this client")?;
-        ask_all(servers, until, step, FOLLOW, question)
+        ask_all(servers, &Waits::until(until, FOLLOW), step, question)
     }
 
     /// Checks that all servers said the same; `same` compares each server with the next.

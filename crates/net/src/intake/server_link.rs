@@ -22,6 +22,9 @@ const ATTEMPTS: u32 = 3;
 /// Time between two attempts to reach a server that does not listen yet.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// Shortest time for a connection to be made.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// Interval at which a waiting thread checks whether the user wants to end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -83,14 +86,14 @@ impl From<io::Error> for Failure {
 
 impl Server {
     /// Asks the server and returns its answer. A connection that breaks is made anew a few times. A
-    /// connection that cannot be made is tried until the deadline.
+    /// connection that cannot be made is tried until the server must have been reached.
     pub(super) fn ask<T>(
         &self,
-        until: Instant,
+        waits: &Waits,
         step: &str,
-        cut: &Arc<AtomicBool>,
         question: &(impl Fn(&Self, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync),
     ) -> Result<T> {
+        let (until, cut) = (waits.until, &waits.cut);
         let mut kept = self
             .connection
             .lock()
@@ -98,8 +101,11 @@ impl Server {
         let mut attempts = 0;
         let failed = |fault: PeerFault| Error::peer(self.number, step, fault);
         loop {
-            let mut stream = match kept.take() {
+            // What is sent on a connection that the server has ended meanwhile could have arrived,
+            // as far as this client knew.
+            let mut stream = match kept.take().filter(|kept| !kept.sock.is_gone()) {
                 Some(stream) => stream,
+                None if attempts == 0 => self.dial(waits.reached, step, cut)?,
                 None => self.dial(until, step, cut)?,
             };
             stream.sock.again(until, PATIENCE + SILENCE, cut);
@@ -122,7 +128,8 @@ impl Server {
                 }
                 Err(Failure::Broken(error)) => {
                     attempts += 1;
-                    if attempts >= ATTEMPTS || Instant::now() >= until {
+                    let is_over = Instant::now() >= until || cut.load(Ordering::Relaxed);
+                    if attempts >= ATTEMPTS || is_over {
                         return Err(failed(PeerFault::KeepsBreaking {
                             server: self.number,
                             address: self.address.clone(),
@@ -148,8 +155,8 @@ impl Server {
     fn dial(&self, until: Instant, step: &str, cut: &Arc<AtomicBool>) -> Result<Stream> {
         let failed = |fault: PeerFault| Err(Error::peer(self.number, step, fault));
         loop {
-            let reached = reach(&self.address).and_then(|socket| {
-                let limit = until.min(Instant::now() + SILENCE);
+            let limit = until.min(Instant::now() + SILENCE);
+            let reached = reach(&self.address, limit).and_then(|socket| {
                 let traffic = Arc::clone(&self.traffic);
                 let socket = Socket::new(socket, limit, Arc::clone(cut), traffic)?;
                 let mut stream = tls::handshake(&self.tls, socket)?;
@@ -212,25 +219,47 @@ impl Server {
     }
 }
 
+/// How long a call waits for servers.
+pub(super) struct Waits {
+    /// When all must have answered.
+    pub(super) until: Instant,
+    /// When all must have been reached. Later connections, after one that broke, have until then.
+    pub(super) reached: Instant,
+    /// How long it waits for the others once one has failed or refused.
+    pub(super) follow: Duration,
+    /// Ends the call when it is set.
+    pub(super) cut: Arc<AtomicBool>,
+}
+
+impl Waits {
+    /// Makes waits that end at one time.
+    pub(super) fn until(until: Instant, follow: Duration) -> Self {
+        Self {
+            until,
+            reached: until,
+            follow,
+            cut: Arc::default(),
+        }
+    }
+}
+
 /// Asks servers in parallel, each until it answers; returns their answers in order. Once one has
-/// failed or refused, the call waits only `follow` for the others and ends with that error.
+/// failed or refused, the call ends with that error.
 pub(super) fn ask_all<T: Send>(
     servers: &[&Server],
-    until: Instant,
+    waits: &Waits,
     step: &str,
-    follow: Duration,
     question: impl Fn(&Server, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync,
 ) -> Result<Vec<T>> {
-    let cut = Arc::new(AtomicBool::new(false));
     let (tell, told) = mpsc::channel();
-    let (question, cutting) = (&question, &cut);
+    let (question, cut) = (&question, &waits.cut);
     let mut answers: Vec<Option<T>> = servers.iter().map(|_| None).collect();
     thread::scope(|scope| {
         for (at, server) in servers.iter().enumerate() {
             let tell = tell.clone();
             thread::Builder::new()
                 .spawn_scoped(scope, move || {
-                    let answer = server.ask(until, step, cutting, question);
+                    let answer = server.ask(waits, step, question);
                     drop(tell.send((at, answer)));
                 })
                 .map_err(|_| no_thread("a client"))?;
@@ -247,7 +276,7 @@ pub(super) fn ask_all<T: Send>(
                 Ok((at, Ok(answer))) => answers[at] = Some(answer),
                 Ok((_, Err(error))) => {
                     failure.get_or_insert(error);
-                    end.get_or_insert(Instant::now() + follow);
+                    end.get_or_insert(Instant::now() + waits.follow);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) if is_interrupted() => {
@@ -262,10 +291,11 @@ pub(super) fn ask_all<T: Send>(
     Ok(answers.into_iter().flatten().collect())
 }
 
-fn reach(address: &str) -> io::Result<TcpStream> {
+fn reach(address: &str, limit: Instant) -> io::Result<TcpStream> {
     let mut result = Err(ErrorKind::AddrNotAvailable.into());
     for address in address.to_socket_addrs()? {
-        result = TcpStream::connect_timeout(&address, SILENCE);
+        let left = limit.saturating_duration_since(Instant::now());
+        result = TcpStream::connect_timeout(&address, left.max(SHORTEST));
         if result.is_ok() {
             break;
         }

@@ -1,13 +1,14 @@
 {{/* The name of everything that one release makes. */}}
 {{- define "tacit-party.name" -}}
-{{- printf "%s-party-%v" .Release.Name .Values.party | trunc 52 | trimSuffix "-" -}}
+{{- $member := .Values.dealer | ternary "dealer" (printf "party-%v" .Values.party) -}}
+{{- printf "%s-%s" .Release.Name $member | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* Labels by which the pods of this party are found. They never change. */}}
 {{- define "tacit-party.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
-tacit/party: {{ .Values.party | quote }}
+tacit/party: {{ .Values.dealer | ternary "dealer" (toString .Values.party) | quote }}
 {{- end -}}
 
 {{/* All labels. */}}

@@ -2,21 +2,21 @@
 
 use super::connection::NO_EVIDENCE;
 use super::statement::{Number, Statement};
-use super::wire::{Question, Refusal, Told};
+use super::wire::{Cause, Question, Refusal, Told};
 use super::{MOST_WORDS, Service, words_of};
 use crate::certificates::Identity;
 use crate::error::{Error, Name, Result};
 use crate::intake::MOST_CLIENTS;
 use crate::intake::evidence::Voucher;
-use crate::intake::server_link::{Answer, Attesting, Failure, Server, Stream, ask_all};
+use crate::intake::server_link::{Answer, Attesting, Failure, Server, Stream, Waits, ask_all};
 use crate::intake::socket::Traffic;
 use crate::intake::statement::{Hash, Piece, signer};
 use crate::process::Process;
 use crate::tcp::tls;
 use rustls::sign::Signer;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Command that makes the keys of clients.
@@ -39,6 +39,17 @@ pub struct Request {
     pub(super) statement: Statement,
     signature: Vec<u8>,
     pub(super) pieces: Vec<Piece>,
+    /// Of each party, whether it may have the whole request.
+    held: Vec<AtomicBool>,
+}
+
+impl Request {
+    /// Returns whether the parties certainly have not used the request, and never will unless it is
+    /// asked for again: one of them does not have it.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.held.iter().any(|held| !held.load(Ordering::Relaxed))
+    }
 }
 
 /// What the parties say to a request.
@@ -60,18 +71,27 @@ pub struct Caller {
     key: String,
     signer: Box<dyn Signer>,
     addresses: Vec<String>,
-    /// Links to all parties that no request uses now.
-    idle: Mutex<Vec<Links>>,
+    links: Mutex<Links>,
     pub(super) traffic: Arc<Traffic>,
     voucher: Option<Arc<dyn Voucher>>,
     verified: Arc<AtomicU64>,
 }
 
 /// Links to all parties, which one call uses at a time.
-struct Links {
-    parties: Vec<Server>,
+struct ToParties {
+    servers: Vec<Server>,
     /// A party that has refused the present call, and its refusal.
     refused: Arc<Refused>,
+}
+
+/// The links of a client.
+#[derive(Default)]
+struct Links {
+    /// To all parties, that no request uses now.
+    idle: Vec<ToParties>,
+    /// What ends each call that is under way.
+    cuts: Vec<Arc<AtomicBool>>,
+    is_closed: bool,
 }
 
 impl Caller {
@@ -107,18 +127,18 @@ impl Caller {
             key: key.to_owned(),
             signer: signer(key, MADE_BY)?,
             addresses: addresses.to_vec(),
-            idle: Mutex::default(),
+            links: Mutex::default(),
             traffic: Arc::default(),
             voucher,
             verified: Arc::default(),
         };
         // A certificate that no party would accept is found here.
-        made.links()?;
+        made.new_links()?;
         Ok(made)
     }
 
     /// Makes links to all parties, which connect when they are first used.
-    fn links(&self) -> Result<Links> {
+    fn new_links(&self) -> Result<ToParties> {
         let refused = Arc::<Refused>::default();
         let attesting = self.voucher.as_ref().map(|voucher| {
             let (intake, refused) = (self.service.id(), Arc::clone(&refused));
@@ -162,9 +182,9 @@ impl Caller {
                 attesting: attesting.clone(),
             })
         };
-        let parties = self.addresses.iter().enumerate().map(link);
-        Ok(Links {
-            parties: parties.collect::<Result<_>>()?,
+        let servers = self.addresses.iter().enumerate().map(link);
+        Ok(ToParties {
+            servers: servers.collect::<Result<_>>()?,
             refused,
         })
     }
@@ -175,31 +195,54 @@ impl Caller {
         self.verified.load(Ordering::Relaxed)
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Links>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn links(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls a function with links that nothing else uses meanwhile. Returns what the parties said,
-    /// or the refusal of one of them.
+    /// Calls a function with links that nothing else uses meanwhile, with where it keeps a refusal,
+    /// and with what ends its waits. Returns what the parties said, or the refusal of one of them.
     fn with_links<T>(
         &self,
-        work: impl FnOnce(&[&Server], &Refused) -> Result<T>,
+        work: impl FnOnce(&[&Server], &Refused, Arc<AtomicBool>) -> Result<T>,
     ) -> Result<Answered<T>> {
         self.process.check("this client")?;
-        let kept = self.idle().pop();
-        let links = kept.map_or_else(|| self.links(), Ok)?;
-        let told = work(&links.parties.iter().collect::<Vec<_>>(), &links.refused);
-        let done = settled(told, &links.refused);
-        let mut idle = self.idle();
-        if idle.len() < MOST_IDLE {
-            idle.push(links);
+        let cut = Arc::new(AtomicBool::new(false));
+        let kept = {
+            let mut links = self.links();
+            if links.is_closed {
+                return Err(closed());
+            }
+            links.cuts.push(Arc::clone(&cut));
+            links.idle.pop()
+        };
+        let new = kept.map_or_else(|| self.new_links(), Ok);
+        let done = new.and_then(|new| {
+            let servers: Vec<&Server> = new.servers.iter().collect();
+            let told = work(&servers, &new.refused, Arc::clone(&cut));
+            let done = settled(told, &new.refused);
+            let mut links = self.links();
+            if !links.is_closed && links.idle.len() < MOST_IDLE {
+                links.idle.push(new);
+            }
+            done
+        });
+        let mut links = self.links();
+        links.cuts.retain(|each| !Arc::ptr_eq(each, &cut));
+        match done {
+            Err(_) if links.is_closed => Err(closed()),
+            done => done,
         }
-        done
     }
 
-    /// Ends the connections that no request uses.
+    /// Ends all connections. Calls that are under way fail, at once or, while a connection is made
+    /// or a party takes nothing, within seconds; so do all later ones.
     pub fn close(&self) {
-        self.idle().clear();
+        let mut links = self.links();
+        links.is_closed = true;
+        links.idle.clear();
+        for cut in &links.cuts {
+            cut.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Asks all parties for the description of their models.
@@ -207,9 +250,10 @@ impl Caller {
     /// # Errors
     /// `Peer` if a party cannot be reached in time, or answers something else.
     pub fn describe(&self, timeout: Duration) -> Result<Answered<Vec<Vec<u8>>>> {
-        let until = Instant::now() + timeout;
-        self.with_links(|links, refused| {
-            ask_all(links, until, "models", Duration::ZERO, |party, stream| {
+        let mut waits = Waits::until(Instant::now() + timeout, Duration::ZERO);
+        self.with_links(|links, refused, cut| {
+            waits.cut = cut;
+            ask_all(links, &waits, "models", |party, stream| {
                 let service = self.service.id();
                 Question::Describe { service }.write(stream)?;
                 match Told::read(stream)? {
@@ -257,31 +301,34 @@ impl Caller {
             .signer
             .sign(&statement.to_bytes())
             .map_err(|_| Error::setup("the private key of this client does not sign"))?;
+        let held = pieces.iter().map(|_| AtomicBool::default()).collect();
         Ok(Request {
             statement,
             signature,
             pieces,
+            held,
         })
     }
 
-    /// Asks all parties for their parts of the result of a request. Asking again for the same
-    /// request gives the same answer, and computes nothing twice.
+    /// Asks all parties for their parts of the result of a request, which must be reached within
+    /// `patience`. Asking again for the same request gives the same answer, and computes nothing
+    /// twice.
     ///
     /// # Errors
-    /// `Peer` if a party cannot be reached in time, or answers something else.
-    pub fn ask(&self, request: &Request, timeout: Duration) -> Result<Asked> {
-        let until = Instant::now() + timeout;
-        let told = self.with_links(|links, refused| {
-            ask_all(
-                links,
-                until,
-                "request",
-                Duration::ZERO,
-                |party, stream| match self.hand_in(party, stream, request)? {
+    /// `Peer` if a party cannot be reached in time, or answers something else; `Misuse` once this
+    /// client is closed.
+    pub fn ask(&self, request: &Request, timeout: Duration, patience: Duration) -> Result<Asked> {
+        let now = Instant::now();
+        let mut waits = Waits::until(now + timeout, Duration::ZERO);
+        waits.reached = waits.until.min(now + patience);
+        let told = self.with_links(|links, refused, cut| {
+            waits.cut = cut;
+            ask_all(links, &waits, "request", |party, stream| {
+                match self.hand_in(party, stream, request)? {
                     Told::Answer { tag, words } => Ok(Some((tag, part(stream, words)?))),
                     other => Err(unexpected(party, "request", other, refused)),
-                },
-            )
+                }
+            })
         });
         let told = match told? {
             Ok(told) => told,
@@ -305,13 +352,20 @@ impl Caller {
             statement: request.statement.clone(),
             signature: request.signature.clone(),
         };
+        let held = &request.held[party.number];
+        let was_held = held.load(Ordering::Relaxed);
         let sent = self.send(party, stream, &question, request);
         let mut told = Told::read(stream);
         while matches!(told, Ok(Told::Waiting)) {
             told = Told::read(stream);
         }
         match (sent, told) {
-            (_, Ok(told)) => Ok(told),
+            (_, Ok(told)) => {
+                if matches!(&told, Told::Refusal(refusal) if is_at_admission(refusal.cause)) {
+                    held.store(was_held, Ordering::Relaxed);
+                }
+                Ok(told)
+            }
             (Err(error), _) | (Ok(()), Err(error)) => Err(error.into()),
         }
     }
@@ -328,13 +382,28 @@ impl Caller {
         question.write(&mut head)?;
         let mut together = BufWriter::with_capacity(TOGETHER, stream);
         together.write_all(&head)?;
-        for piece in self.service.sent_to(party.number) {
-            let piece = &request.pieces[piece];
+        let pieces = self.service.sent_to(party.number);
+        for (at, piece) in pieces.iter().enumerate() {
+            let piece = &request.pieces[*piece];
             together.write_all(bytemuck::cast_slice(&piece.salt))?;
+            // Whatever becomes of the connection from here on, the party may have it all.
+            if at + 1 == pieces.len() {
+                request.held[party.number].store(true, Ordering::Relaxed);
+            }
             together.write_all(bytemuck::cast_slice(&piece.words))?;
         }
         together.flush()
     }
+}
+
+/// Returns whether a party that refuses for this cause has not taken the request.
+fn is_at_admission(cause: Cause) -> bool {
+    use Cause::{Busy, Draining, Quota, Starting, Unknown};
+    matches!(cause, Starting | Draining | Busy | Quota | Unknown)
+}
+
+fn closed() -> Error {
+    Error::misuse("this client was closed: make another one")
 }
 
 /// Reads a party's part of a result. Memory grows as it comes.

@@ -23,6 +23,8 @@
 #[cfg(test)]
 mod attested_tests;
 mod caller;
+#[cfg(test)]
+mod caller_tests;
 mod connection;
 pub mod queue;
 mod request;

@@ -1,7 +1,7 @@
 use super::queue::{Admission, Answer, End, Key, Limits, Proposed, Queue, Quota, Whole};
 use super::statement::Statement;
 use super::wire::{Cause, Question, Refusal, Told};
-use super::{Asked, Caller, FRESH, Open, Requests, Service};
+use super::{Asked, Caller, FRESH, Open, Request, Requests, Service};
 use crate::certificates;
 use crate::intake::connections::MOST_STRANGERS;
 use crate::intake::evidence::Voucher;
@@ -432,7 +432,7 @@ pub(super) struct World {
     pub(super) service: Service,
 }
 
-fn world(count: usize) -> World {
+pub(super) fn world(count: usize) -> World {
     attested(&vec![None; count], None)
 }
 
@@ -495,6 +495,14 @@ impl World {
         }
     }
 
+    /// Makes a request with a number.
+    pub(super) fn request(&self, number: u8) -> Request {
+        let made = self
+            .caller
+            .request(MODEL, [number; 16], WORDS, self.pieces());
+        made.unwrap()
+    }
+
     pub(super) fn pieces(&self) -> Vec<Piece> {
         let length = |at| super::words_of(at, WORDS) as usize;
         let piece = |at| Piece {
@@ -535,18 +543,15 @@ fn a_request_reaches_all_parties_and_each_answers_once() {
         world.caller.describe(SECOND).unwrap().unwrap(),
         [b"models"; 2]
     );
-    let request = world
-        .caller
-        .request(MODEL, [1; 16], WORDS, world.pieces())
-        .unwrap();
+    let request = world.request(1);
     let answering = world.answering(&[[3; 32], [3; 32]]);
-    let asked = world.caller.ask(&request, SECOND).unwrap();
+    let asked = world.caller.ask(&request, SECOND, SECOND).unwrap();
     assert!(matches!(asked, Asked::Answered(parts) if parts == [[0, 0], [1, 1]]));
     for each in answering {
         each.join().unwrap();
     }
     // Asking again gives the kept answer, though no party computes any more.
-    let again = world.caller.ask(&request, SECOND).unwrap();
+    let again = world.caller.ask(&request, SECOND, SECOND).unwrap();
     assert!(matches!(again, Asked::Answered(parts) if parts == [[0, 0], [1, 1]]));
 }
 
@@ -646,12 +651,9 @@ fn a_refusal_counts_once() {
 fn parts_of_two_computations_are_no_result() {
     let world = world(3);
     world.serve();
-    let request = world
-        .caller
-        .request(MODEL, [1; 16], WORDS, world.pieces())
-        .unwrap();
+    let request = world.request(1);
     let answering = world.answering(&[[3; 32], [3; 32], [4; 32]]);
-    let asked = world.caller.ask(&request, SECOND).unwrap();
+    let asked = world.caller.ask(&request, SECOND, SECOND).unwrap();
     assert!(matches!(asked, Asked::Apart([1, 2])));
     for each in answering {
         each.join().unwrap();
@@ -663,11 +665,8 @@ fn a_refusal_of_one_party_frees_the_others() {
     let world = world(2);
     world.serve();
     world.parties[1].drain();
-    let request = world
-        .caller
-        .request(MODEL, [1; 16], WORDS, world.pieces())
-        .unwrap();
-    let asked = world.caller.ask(&request, SECOND).unwrap();
+    let request = world.request(1);
+    let asked = world.caller.ask(&request, SECOND, SECOND).unwrap();
     let Asked::Refused(1, refusal) = asked else {
         panic!("party 1 refuses");
     };
@@ -681,20 +680,16 @@ fn a_refusal_of_one_party_frees_the_others() {
 fn what_does_not_fit_the_statement_is_refused() {
     let world = world(2);
     world.serve();
-    let pieces = world.pieces();
-    let mut request = world.caller.request(MODEL, [1; 16], WORDS, pieces).unwrap();
+    let mut request = world.request(1);
     request.pieces[1].words[0] ^= 1;
-    let asked = world.caller.ask(&request, SECOND).unwrap();
+    let asked = world.caller.ask(&request, SECOND, SECOND).unwrap();
     let Asked::Refused(1, refusal) = asked else {
         panic!("party 1 refuses");
     };
     assert_eq!(refusal.cause, Cause::Invalid);
-    let mut request = world
-        .caller
-        .request(MODEL, [2; 16], WORDS, world.pieces())
-        .unwrap();
+    let mut request = world.request(2);
     request.statement.made += 1;
-    let asked = world.caller.ask(&request, SECOND).unwrap();
+    let asked = world.caller.ask(&request, SECOND, SECOND).unwrap();
     let Asked::Refused(_, refusal) = asked else {
         panic!("no party takes it");
     };
