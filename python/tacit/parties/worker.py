@@ -50,13 +50,21 @@ def _outcome(
     try:
         logs.show()
         value = None
+        find_libraries()
         if program is None:
             _core.deal_local(
-                listener, addresses, certificates, key, timeout, threads, network, attested
+                listener,
+                addresses,
+                certificates,
+                key,
+                timeout,
+                threads,
+                network,
+                attested,
+                device,
             )
         else:
             own = attested and _core.Attestation.of_trial(*attested, _core.program_digest(program))
-            find_libraries()
             core = _core.Session.connect_local(
                 listener,
                 party,
