@@ -13,7 +13,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo deny docs fuzz test test-gpu test-rust test-python test-long check format bench bench-models wheel riscv-programs clean
+.PHONY: help setup setup-dev demo deny docs fuzz test test-gpu gpu-tests bench-gpu test-rust test-python test-long check format bench bench-models wheel riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,13 +44,16 @@ test-rust: setup
 # The folder with NVRTC, which compiles kernels without a card; empty where PyTorch's wheel does not bring it.
 NVRTC = $(firstword $(dir $(wildcard $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*)))
 
-# Folders with the libraries of a card, separated by colons.
-LIBRARIES = $(shell echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/*/lib | tr ' ' ':')
-
 # Each says in a sentence that it was skipped, where there is no card; with TACIT_REQUIRE_GPU=1 it fails.
-test-gpu: setup ## the tests that need a card
-	TACIT_CUDA_LIBRARIES=$(LIBRARIES) cargo test --package tacit-cuda --lib --quiet -- --ignored --nocapture --test-threads=1 card_
-	$(BIN)/pytest -q -rs -m '' tests/gpu.py
+test-gpu: gpu-tests ## the tests that need a card
+	$(BIN)/python tools/gpu_tests.py run
+
+# What test-gpu runs, for a machine with a card and without Rust: this folder's files, python/ and target/gpu-tests.
+gpu-tests: setup
+	$(BIN)/python tools/gpu_tests.py build
+
+bench-gpu: setup ## measure parties with a card and without; goes on where the last call ended
+	$(BIN)/python -m tacit.bench.cards
 
 test-python: setup
 	$(BIN)/pytest -q $(SIDE_BY_SIDE)

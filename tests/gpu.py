@@ -57,3 +57,32 @@ def test_parties_with_and_without_a_card(kind: str, devices: list[str]) -> None:
         for result, like in zip(results, alike, strict=True):
             # Truncations round at random.
             assert torch.allclose(result, like, atol=1e-2)
+
+
+def _beside_pytorch() -> list[torch.Tensor]:
+    """Multiplies by turns with PyTorch, which uses the same card in this thread."""
+    own = torch.linspace(-1, 1, 512 * 512, device="cuda").reshape(512, 512)
+    x = tacit.share(own, owner=0)
+    results = []
+    for _ in range(3):
+        results.append((own @ own).cpu())
+        results.append((x @ x).reveal())
+    return results
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no card")
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_pytorch_uses_the_same_card(transport: str) -> None:
+    for results in tacit.launch(_beside_pytorch, transport=transport, device="cuda"):
+        for result in results:
+            assert torch.allclose(result, results[0], atol=1e-2)
+
+
+def test_a_dealer_has_a_card_too() -> None:
+    """Masks that a dealer multiplies."""
+    dealt: Any = {"protocol": "additive", "parties": 2, "source": "dealer", "transport": "tcp"}
+    for device in ("cuda", ["cpu", "cuda", "cuda"]):
+        found = tacit.launch(_program, "matrix", device=device, **dealt)
+        expected = tacit.launch(_program, "matrix", **dealt)
+        for (results, _), (alike, _) in zip(found, expected, strict=True):
+            assert torch.allclose(results[0], alike[0], atol=1e-2)

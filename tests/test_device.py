@@ -77,6 +77,26 @@ def test_processes_have_devices_too() -> None:
     assert [device["kind"] for _, device in results] == ["cpu", "simulated", "cpu"]
 
 
+def product() -> int:
+    """Multiplies matrices, whose masks a dealer multiplies too."""
+    x = tacit.share(torch.ones(20, 20), owner=0)
+    assert torch.equal((x @ x).reveal(), torch.full((20, 20), 20.0))
+    return tacit.session().device["products"]
+
+
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_a_dealer_has_the_device_that_is_asked_for(transport: str) -> None:
+    """A device that a dealer lacks ends the session, so it is not another one."""
+    dealt = {"protocol": "additive", "parties": 2, "source": "dealer", "transport": transport}
+    for device in ("simulated", ["cpu", "cpu", "simulated"], ["simulated", "cpu"]):
+        assert min(tacit.launch(product, device=device, **dealt)) > 0
+    with pytest.raises(MisuseError, match="device: 4 names for 2 parties"):
+        tacit.launch(product, device=["cpu"] * 4, **dealt)
+    if not has_card():
+        with pytest.raises(SetupError, match='choose device "cpu"'):
+            tacit.launch(product, device=["cpu", "cpu", "cuda"], **dealt)
+
+
 @pytest.mark.parametrize("transport", ["memory", "tcp"])
 def test_wrong_names_are_refused(transport: str) -> None:
     with pytest.raises(MisuseError, match='unknown device \'gpu\'; known are "cpu", "cuda" or'):
@@ -120,7 +140,7 @@ def test_a_card_is_described() -> None:
         "compiler": [13, 2],
         "memory_free": 70 << 30,
         "memory_total": 80 << 30,
-        "is_right": True,
+        "wrong": None,
         "rates": [(4096, 1.25e13, 2.5e10)],
     }
     assert described(found) == [
@@ -130,7 +150,8 @@ def test_a_card_is_described() -> None:
         "self-test: its products are the processor's",
         "products 4096 x 4096 x 4096: 12.50 * 10^12 multiply-adds a second, 25.0 GB/s copied",
     ]
-    assert "WRONG" in described({**found, "is_right": False})[3]
+    product = "the convolution of 2 × 64×6×5 by 28×32×3×3"
+    assert described({**found, "wrong": product})[3] == f"self-test: WRONG: {product}"
 
 
 def test_a_card_whose_products_are_wrong_is_an_error(
@@ -143,15 +164,15 @@ def test_a_card_whose_products_are_wrong_is_an_error(
         "compiler": [13, 2],
         "memory_free": 70 << 30,
         "memory_total": 80 << 30,
-        "is_right": True,
+        "wrong": None,
         "rates": [],
     }
     monkeypatch.setattr("tacit._core.probe_card", lambda: found)
     assert cli.main(["device"]) == 0
-    monkeypatch.setattr("tacit._core.probe_card", lambda: {**found, "is_right": False})
+    monkeypatch.setattr("tacit._core.probe_card", lambda: {**found, "wrong": "a product"})
     assert cli.main(["device"]) == 1
     printed = capsys.readouterr()
-    assert "ITS PRODUCTS ARE WRONG" in printed.out
+    assert "self-test: WRONG: a product" in printed.out
     assert "the card's products are not the processor's" in printed.err
 
 

@@ -51,6 +51,7 @@ INSIDE = {
     ],
     "cuda": [
         ["error", "places", "region"],
+        ["process"],
         ["launch"],
         ["runtime"],
         ["digits", "driver", "simulated"],

@@ -12,10 +12,12 @@ def find_libraries() -> None:
 
 
 def folders() -> list[Path]:
-    """Returns the folders of libraries of NVIDIA's wheels, and of PyTorch itself."""
-    nvidia, torch = (_places(package) for package in ("nvidia", "torch"))
-    wheels = [lib for place in nvidia for lib in sorted(place.glob("*/lib")) if lib.is_dir()]
-    return [*wheels, *(place / "lib" for place in torch)]
+    """Returns the folders of libraries of NVIDIA's wheels beside PyTorch, and of PyTorch itself.
+
+    A folder `nvidia` elsewhere, such as where a program runs, is not searched."""
+    torch = _places("torch")
+    wheels = [lib for place in torch for lib in sorted(place.parent.glob("nvidia/*/lib"))]
+    return [*(lib for lib in wheels if lib.is_dir()), *(place / "lib" for place in torch)]
 
 
 def _places(package: str) -> list[Path]:

@@ -100,6 +100,17 @@ static long status_of(const char *name)
 #endif
 #define UNUSED(x) (void)(x)
 
+// Contexts are current in a thread, the last one that was pushed. Besides the card's own there is
+// one that stands for another library's.
+#define OF_THE_CARD ((CUcontext)(CARD | 7))
+#define OF_ANOTHER ((CUcontext)(CARD | 8))
+static _Thread_local CUcontext pushed[16];
+static _Thread_local int depth;
+
+#define MAY_FAIL_IN_CONTEXT                                                          \
+    MAY_FAIL;                                                                        \
+    if (depth == 0 || pushed[depth - 1] != OF_THE_CARD) return 201
+
 CUresult cuInit(unsigned int flags) { UNUSED(flags); MAY_FAIL; return 0; }
 CUresult cuDriverGetVersion(int *version)
 {
@@ -130,7 +141,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     UNUSED(device);
     MAY_FAIL;
-    *context = (CUcontext)(CARD | 7);
+    *context = OF_THE_CARD;
     return 0;
 }
 
@@ -145,18 +156,40 @@ CUresult VERSIONED(cuDevicePrimaryCtxRelease)(CUdevice device)
         fprintf(stderr, "fake driver: %zu bytes were left\n", used);
         abort();
     }
+    if (depth && pushed[depth - 1] == OF_THE_CARD) {
+        fprintf(stderr, "fake driver: a context was released that is current\n");
+        abort();
+    }
     return 0;
 }
 
-CUresult cuCtxSetCurrent(CUcontext context)
+CUresult VERSIONED(cuCtxPushCurrent)(CUcontext context)
 {
     MAY_FAIL;
-    return context == (CUcontext)(CARD | 7) ? 0 : 201;
+    if (context != OF_THE_CARD && context != OF_ANOTHER) return 201;
+    if (depth == 16) abort();
+    pushed[depth++] = context;
+    return 0;
+}
+
+CUresult VERSIONED(cuCtxPopCurrent)(CUcontext *context)
+{
+    MAY_FAIL;
+    if (depth == 0) return 201;
+    *context = pushed[--depth];
+    return 0;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    MAY_FAIL;
+    *context = depth ? pushed[depth - 1] : NULL;
+    return 0;
 }
 
 CUresult VERSIONED(cuMemGetInfo)(size_t *free_bytes, size_t *total)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     *total = number("memory", 1l << 30);
     *free_bytes = *total - used;
     return 0;
@@ -187,7 +220,7 @@ static size_t free_block(char *content)
 
 CUresult VERSIONED(cuMemAlloc)(CUdeviceptr *address, size_t bytes)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (used + bytes > (size_t)number("memory", 1l << 30)) return 2;
     used += bytes;
     *address = (uintptr_t)block(bytes) ^ CARD;
@@ -196,25 +229,25 @@ CUresult VERSIONED(cuMemAlloc)(CUdeviceptr *address, size_t bytes)
 
 CUresult VERSIONED(cuMemFree)(CUdeviceptr address)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     used -= free_block((char *)(uintptr_t)(address ^ CARD));
     return 0;
 }
 
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int flags)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (flags) return 1;
     *memory = block(bytes);
     return 0;
 }
 
-CUresult cuMemFreeHost(void *memory) { MAY_FAIL; free_block(memory); return 0; }
+CUresult cuMemFreeHost(void *memory) { MAY_FAIL_IN_CONTEXT; free_block(memory); return 0; }
 
 CUresult VERSIONED(cuMemcpyHtoDAsync)(CUdeviceptr to, const void *from, size_t bytes,
                                       CUstream stream)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (!stream) return 400;
     memcpy((void *)(uintptr_t)(to ^ CARD), from, bytes);
     return 0;
@@ -222,7 +255,7 @@ CUresult VERSIONED(cuMemcpyHtoDAsync)(CUdeviceptr to, const void *from, size_t b
 
 CUresult VERSIONED(cuMemcpyDtoHAsync)(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (!stream) return 400;
     memcpy(to, (void *)(uintptr_t)(from ^ CARD), bytes);
     return 0;
@@ -230,7 +263,7 @@ CUresult VERSIONED(cuMemcpyDtoHAsync)(void *to, CUdeviceptr from, size_t bytes, 
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (!stream) return 400;
     memset((void *)(uintptr_t)(to ^ CARD), value, bytes);
     return 0;
@@ -238,7 +271,7 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (strncmp(image, "fake cubin of sm_", 17)) return 200;
     *module = (CUmodule)(CARD | 9);
     return 0;
@@ -246,13 +279,13 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 
 CUresult cuModuleUnload(CUmodule module)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     return module == (CUmodule)(CARD | 9) ? 0 : 400;
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (module != (CUmodule)(CARD | 9)) return 400;
     if (strcmp(name, "decompose") && strcmp(name, "recompose")) return 500;
     *function = (CUfunction)(uintptr_t)(strcmp(name, "decompose") ? 2 : 1);
@@ -263,7 +296,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int x, unsigned int y, unsigned i
                         unsigned int threads, unsigned int ty, unsigned int tz, unsigned int shared,
                         CUstream stream, void **arguments, void **extra)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (y * z * ty * tz != 1 || shared || extra || !stream) return 1;
     word copy[28];
     const int kernel = (int)(uintptr_t)f - 1;
@@ -276,36 +309,42 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int x, unsigned int y, unsigned i
 
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (flags != 1) return 1;
     *stream = malloc(1);
     return 0;
 }
 
-CUresult VERSIONED(cuStreamDestroy)(CUstream stream) { MAY_FAIL; free(stream); return 0; }
-CUresult cuStreamSynchronize(CUstream stream) { MAY_FAIL; return stream ? 0 : 400; }
+CUresult VERSIONED(cuStreamDestroy)(CUstream stream)
+{
+    MAY_FAIL_IN_CONTEXT;
+    free(stream);
+    return 0;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) { MAY_FAIL_IN_CONTEXT; return stream ? 0 : 400; }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     return stream && event && !flags ? 0 : 400;
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     if (flags != 2) return 1;
     *event = malloc(1);
     return 0;
 }
 
-CUresult VERSIONED(cuEventDestroy)(CUevent event) { MAY_FAIL; free(event); return 0; }
+CUresult VERSIONED(cuEventDestroy)(CUevent event) { MAY_FAIL_IN_CONTEXT; free(event); return 0; }
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    MAY_FAIL;
+    MAY_FAIL_IN_CONTEXT;
     return event && stream ? 0 : 400;
 }
-CUresult cuEventSynchronize(CUevent event) { MAY_FAIL; return event ? 0 : 400; }
+CUresult cuEventSynchronize(CUevent event) { MAY_FAIL_IN_CONTEXT; return event ? 0 : 400; }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
 {
@@ -391,6 +430,7 @@ struct description {
 
 static void *description(void) { return calloc(1, sizeof(struct description)); }
 
+size_t cublasLtGetCudartVersion(void) { return number("cublas", 13000); }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) { MAY_FAIL; *handle = malloc(1); return 0; }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { MAY_FAIL; free(handle); return 0; }
 
@@ -562,5 +602,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
             }
         }
     }
+    if (status_of("wrong")) sums[0] ^= 2;
     return 0;
 }

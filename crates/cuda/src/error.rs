@@ -77,8 +77,8 @@ pub enum Error {
         /// Its capability, the second number.
         minor: u32,
     },
-    /// CUDA was used by the process that this one was forked from.
-    #[error("this process was forked from one that uses CUDA, which does not survive a fork")]
+    /// A card was used by the process that this one was forked from.
+    #[error("this process was forked from one that uses a card, which does not survive a fork")]
     AfterFork,
     /// The folder for compiled kernels cannot be used.
     #[error("compiled kernels cannot be kept in {}: {cause}", folder.display())]
@@ -97,6 +97,12 @@ pub enum Error {
         architecture: String,
         /// What NVRTC says.
         log: String,
+    },
+    /// The card computes something wrong.
+    #[error("the card's self-test failed: {product} differs from the processor's")]
+    Wrong {
+        /// What differs, with its sizes.
+        product: String,
     },
     /// The card's memory does not suffice.
     #[error("{needed} bytes of the card's memory are needed, and {free} are free")]
@@ -157,6 +163,11 @@ impl Error {
             ),
             Self::Compilation { .. } => {
                 "install the PyTorch that tacit was tested with, which brings another NVRTC".into()
+            }
+            Self::Wrong { .. } => {
+                "update the card's driver and PyTorch, see whether tacit device passes, and choose \
+                 device \"cpu\" until it does"
+                    .into()
             }
             Self::Memory { .. } | Self::Exhausted { .. } => {
                 "use smaller batches, or free memory that other programs take \

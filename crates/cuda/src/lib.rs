@@ -24,13 +24,14 @@ mod error;
 mod launch;
 mod opening;
 mod places;
+mod process;
 mod region;
 mod runtime;
 mod simulated;
 
 pub use error::Error;
 pub use kernels::device::{Device, DeviceError};
-pub use opening::{Rate, Report, open, probe};
+pub use opening::{Rate, Report, open, probe, rate};
 pub use places::Places;
 
 use simulated::{Settings, Simulated};

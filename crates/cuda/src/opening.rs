@@ -9,7 +9,7 @@ use crate::runtime::Runtime;
 #[cfg(not(target_os = "linux"))]
 use crate::simulated::Simulated;
 use kernels::bilinear::Bilinear;
-use kernels::device::{Cpu, Device, DeviceError, Name, Operand, Term};
+use kernels::device::{Device, DeviceError, Name, Operand, Term};
 use std::time::Instant;
 
 #[cfg(target_os = "linux")]
@@ -23,13 +23,18 @@ fn driver(_: &Places) -> Result<(Simulated, Description)> {
     Err(Error::NotLinux(std::env::consts::OS))
 }
 
-/// Opens a card.
+/// Opens a card, and compares small products of every kind with this processor's.
 ///
-/// # Errors `Unavailable` with what is missing and a remedy; `Memory` or `Failed` if the card
+/// # Errors
+/// `Unavailable` with what is missing or wrong, and a remedy; `Memory` or `Failed` if the card
 /// cannot be used.
 pub fn open(places: &Places) -> Result<Box<dyn Device>, DeviceError> {
     let (driver, _) = driver(places).map_err(opening)?;
-    Ok(Box::new(Card::new(driver)))
+    let card = Card::new(driver);
+    match card.self_test()? {
+        None => Ok(Box::new(card)),
+        Some(product) => Err(Error::Wrong { product }.into()),
+    }
 }
 
 fn opening(error: Error) -> DeviceError {
@@ -49,19 +54,19 @@ pub struct Report {
     pub compiler: [u32; 2],
     /// Bytes of the card's memory that are free, and all.
     pub memory: [u64; 2],
-    /// Whether the card's products were the processor's.
-    pub is_right: bool,
-    /// Rates of products of square matrices.
-    pub rates: Vec<Rate>,
+    /// What of the self-test differed from the processor's first, if anything.
+    pub wrong: Option<String>,
+    /// Rates of products of square matrices, each with its rows.
+    pub rates: Vec<(usize, Rate)>,
 }
 
-/// How fast a product is.
+/// How fast a map is evaluated.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rate {
-    /// Rows and columns of all matrices.
-    pub size: usize,
-    /// Multiply-adds of words a second, with the right operand on the card, and copies of the left
-    /// operand and of the result.
+    /// The least seconds that one evaluation took: with the right operand on the card, and copies
+    /// of the left operand and of the result.
+    pub seconds: f64,
+    /// Multiply-adds of words a second.
     pub multiply_adds: f64,
     /// Bytes a second that were copied meanwhile.
     pub bytes_copied: f64,
@@ -73,7 +78,7 @@ const SIZES: [usize; 3] = [512, 2048, 4096];
 /// How often each product is timed. The fastest counts.
 const REPEATS: usize = 5;
 
-/// Opens a card, compares its products with this processor's, and times some.
+/// Opens a card, tests it as [`open`] does, and times some products.
 ///
 /// # Errors
 /// As [`open`].
@@ -89,40 +94,34 @@ pub(crate) fn report<R: Runtime>(
     sizes: &[usize],
 ) -> Result<Report, DeviceError> {
     let memory = card.memory()?.unwrap_or_default();
-    let is_right = is_right(card)?;
-    let rates = sizes.iter().map(|size| rate(card, *size));
+    let wrong = card.self_test()?;
+    let rates = sizes.iter().map(|size| {
+        let map = Bilinear::Matrix {
+            batch: 1,
+            m: *size,
+            k: *size,
+            n: *size,
+        };
+        rate(card, &map).map(|rate| (*size, rate))
+    });
     Ok(Report {
         card: description.name,
         capability: description.capability,
         driver: [description.driver / 1000, description.driver % 1000 / 10],
         compiler: description.compiler,
         memory: [memory.free, memory.total],
-        is_right,
+        wrong,
         rates: rates.collect::<Result<_, _>>()?,
     })
 }
 
-/// Compares a product of two terms, large enough for the card, with the processor's.
-fn is_right(card: &dyn Device) -> Result<bool, DeviceError> {
-    let (m, k, n) = (301, 517, 263);
-    let map = Bilinear::Matrix { batch: 1, m, k, n };
-    let [a, b, c, d] = [(m * k, 1), (k * n, 2), (m * k, 3), (k * n, 4)];
-    let [a, b, c, d] = [a, b, c, d].map(|(n, seed)| words(n, seed));
-    let terms = [Term::of(&a, &b), Term::of(&c, &d)];
-    let mut results = [vec![0; m * n], vec![1; m * n]];
-    card.bilinear(&map, &mut results[0], &terms)?;
-    Cpu::default().bilinear(&map, &mut results[1], &terms)?;
-    Ok(results[0] == results[1])
-}
-
-fn rate(card: &dyn Device, size: usize) -> Result<Rate, DeviceError> {
-    let map = Bilinear::Matrix {
-        batch: 1,
-        m: size,
-        k: size,
-        n: size,
-    };
-    let [x, y] = [5, 6].map(|seed| words(size * size, seed));
+/// Measures how fast a device evaluates a map. The right operand is named, so it may stay there.
+///
+/// # Errors
+/// If the device cannot compute it.
+pub fn rate(device: &dyn Device, map: &Bilinear) -> Result<Rate, DeviceError> {
+    let (left, right, result) = map.lengths();
+    let (x, y) = (words(left, 5), words(right, 6));
     let name = Name {
         operand: 0,
         part: 0,
@@ -131,20 +130,20 @@ fn rate(card: &dyn Device, size: usize) -> Result<Rate, DeviceError> {
         x: Operand::of(&x),
         y: Operand::of(&y).named(Some(name)),
     };
-    let mut out = vec![0; size * size];
-    card.bilinear(&map, &mut out, &[term])?;
+    let mut out = vec![0; result];
+    device.bilinear(map, &mut out, &[term])?;
     let (mut seconds, mut bytes) = (f64::INFINITY, 0);
     for _ in 0..REPEATS {
-        let before = card.counters().bytes_copied;
+        let before = device.counters().bytes_copied;
         let start = Instant::now();
-        card.bilinear(&map, &mut out, &[term])?;
+        device.bilinear(map, &mut out, &[term])?;
         seconds = seconds.min(start.elapsed().as_secs_f64());
-        bytes = card.counters().bytes_copied - before;
+        bytes = device.counters().bytes_copied - before;
     }
-    card.forget(name.operand);
+    device.forget(name.operand);
     Ok(Rate {
-        size,
-        multiply_adds: (size as f64).powi(3) / seconds,
+        seconds,
+        multiply_adds: map.multiply_adds() / seconds,
         bytes_copied: bytes as f64 / seconds,
     })
 }

@@ -14,6 +14,8 @@ pub struct Places {
     pub cache: PathBuf,
     /// The number of the card, from 0.
     pub card: u32,
+    /// Products of words below which the processor computes, if it is not the usual number.
+    pub crossover: Option<usize>,
 }
 
 impl Places {
@@ -25,6 +27,7 @@ impl Places {
             libraries,
             cache,
             card: 0,
+            crossover: None,
         }
     }
 }

@@ -156,11 +156,15 @@ pub trait Runtime: Send {
     /// The name by which the card is chosen.
     const KIND: &'static str;
 
+    /// What [`Runtime::enter`] returns.
+    type Current;
+
     /// Returns the sizes that suit the card.
     fn tuning(&self) -> Tuning;
 
-    /// Returns an error if the card can no longer be used, or not in this process.
-    fn check(&self) -> Result<()>;
+    /// Makes the card usable in this thread, for as long as the result is there. All methods below
+    /// need that. What the thread used before is in place again afterwards.
+    fn enter(&self) -> Result<Self::Current>;
 
     /// Returns the bytes that are free, and all that there are.
     fn memory(&mut self) -> Result<(u64, u64)>;

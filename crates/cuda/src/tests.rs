@@ -7,5 +7,6 @@ mod digits;
 mod driver;
 mod maps;
 mod order;
+mod self_test;
 mod stays;
 mod thirds;

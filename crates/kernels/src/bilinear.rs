@@ -89,8 +89,18 @@ impl Bilinear {
         }
     }
 
-    /// Returns whether one product evaluates a party's third of the map ([`crate::third`]), on
-    /// processors that support it.
+    /// Returns the number of multiply-adds of words that one product takes, for rates.
+    #[must_use]
+    pub fn multiply_adds(&self) -> f64 {
+        let depth = match *self {
+            Self::Elementwise { .. } => 1,
+            Self::Matrix { k, .. } | Self::ByTransposed { k, .. } => k,
+            Self::Convolution(shape) => shape.weight_len() / shape.out_channels.max(1),
+        };
+        self.lengths().2 as f64 * depth as f64
+    }
+
+    /// Returns whether one product evaluates a party's third of the map ([`crate::third`]).
     #[must_use]
     pub fn has_thirds(&self) -> bool {
         match self {
@@ -106,7 +116,8 @@ impl Bilinear {
     /// Computes a party's third of the map from its two parts of both operands.
     ///
     /// # Panics
-    /// Unless the map [has thirds](Self::has_thirds) and the processor supports them.
+    /// Unless the map [has thirds](Self::has_thirds), and the third is narrow or the processor
+    /// supports it.
     pub fn third(&self, third: Third, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
         let matrix = |out: &mut [u64], batch, sizes, layout| {
             matrix::third_of_batch(third, out, batch, sizes, layout, parts);

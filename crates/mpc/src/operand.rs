@@ -37,6 +37,8 @@ pub(crate) enum Resident {
     Opened,
     /// This party's share of the mask.
     Mask,
+    /// The mask, or a share of it, as the source of correlations keeps it.
+    MaskOfSource,
 }
 
 impl Resident {

@@ -7,6 +7,7 @@ use mpc::correlations::dealer::Dealer;
 use mpc::{Error, Operand, Protocol, Settings};
 use net::{DEALER, Mesh};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -138,6 +139,8 @@ fn a_dealers_device_that_fails_is_the_dealers() {
 struct Remembering {
     cpu: Cpu,
     words: Mutex<HashMap<Name, Vec<u64>>>,
+    /// How often words were there already.
+    again: AtomicUsize,
 }
 
 impl Device for Remembering {
@@ -153,6 +156,8 @@ impl Device for Remembering {
             let zero = vec![0; words.len()];
             let both = words.iter().zip(plus.unwrap_or(&zero));
             let now: Vec<u64> = both.map(|(a, b)| a.wrapping_add(*b)).collect();
+            let known = usize::from(kept.contains_key(&name));
+            self.again.fetch_add(known, Ordering::Relaxed);
             assert_eq!(kept.entry(name).or_insert_with(|| now.clone()), &now);
         }
         self.cpu.bilinear(map, out, terms)
@@ -186,7 +191,11 @@ fn named_operands_have_names_on_the_device() {
             source: source.map(str::to_owned),
             ..Settings::default()
         };
-        let deal = |mesh: &Mesh| Dealer::new(mesh, testkit::device())?.serve();
+        let of_dealer = Arc::new(Remembering::default());
+        let deal = |mesh: &Mesh| {
+            let held = Arc::clone(&of_dealer) as Arc<dyn Device>;
+            Dealer::new(mesh, held)?.serve()
+        };
         let kept: Vec<[usize; 2]> = testkit::run_opened(
             parties,
             source.map(|_| &deal as testkit::Dealing),
@@ -221,5 +230,8 @@ fn named_operands_have_names_on_the_device() {
             },
         );
         assert_eq!(kept, vec![[parts, 0]; parties], "{protocol}");
+        // Of each value, the second product uses the mask that the dealer has kept.
+        let again = of_dealer.again.load(Ordering::Relaxed);
+        assert_eq!(again, if source.is_some() { 2 } else { 0 });
     }
 }

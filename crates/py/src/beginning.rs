@@ -54,8 +54,8 @@ impl Session {
     ///
     /// With a network, a round trip in seconds and bytes a second, links are as slow as that. With
     /// `zeros`, these replace what the source makes: results are right, and nothing is secret.
-    /// `devices` names one device for all parties, or one for each; by default all compute on this
-    /// processor.
+    /// `devices` names one device for all members, or one for each party and perhaps one for a
+    /// dealer; by default all compute on this processor.
     #[pyo3(signature = (parties, protocol, timeout, threads=None, source=None, network=None, zeros=false, devices=None))]
     #[expect(clippy::too_many_arguments, reason = "options, by name")]
     fn in_memory(
@@ -212,7 +212,7 @@ pub fn deal_connected(
 
 /// Deals correlations to processes of this machine until they have finished.
 #[pyfunction]
-#[pyo3(signature = (listener, addresses, certificates, key, timeout, threads=None, network=None, attestation=None))]
+#[pyo3(signature = (listener, addresses, certificates, key, timeout, threads=None, network=None, attestation=None, device=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "what a dealer knows of the parties"
@@ -227,6 +227,7 @@ pub fn deal_local(
     threads: Option<usize>,
     network: Option<(f64, f64)>,
     attestation: Option<&crate::attestation::Attestation>,
+    device: Option<String>,
 ) -> PyResult<()> {
     use_threads(threads).map_err(raise)?;
     let local = Local {
@@ -239,6 +240,7 @@ pub fn deal_local(
     let serve = || {
         let options = Options::of_dealer(seconds(timeout)?)?.in_words(&PARTIES);
         let options = options.attested(attestation)?;
+        let options = options.on(chosen(device.map(|name| vec![name]).as_deref())?);
         local.serve(&options.over(imitated(network)?))
     };
     py.detach(serve).map_err(raise)

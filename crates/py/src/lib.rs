@@ -74,6 +74,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(session::devices, module)?)?;
     module.add_function(wrap_pyfunction!(session::look_for_libraries_in, module)?)?;
     module.add_function(wrap_pyfunction!(session::probe_card, module)?)?;
+    module.add_function(wrap_pyfunction!(local::rate_of_product, module)?)?;
     module.add_function(wrap_pyfunction!(beginning::refuse, module)?)?;
     module.add_function(wrap_pyfunction!(doctor::examine, module)?)?;
     module.add_function(wrap_pyfunction!(beginning::deal_connected, module)?)?;

@@ -137,6 +137,21 @@ pub fn ring_matmul(
     Ok(())
 }
 
+/// Returns how fast a device evaluates a product, in one party: seconds, multiply-adds a second, and
+/// bytes a second that were copied meanwhile.
+#[pyfunction]
+pub fn rate_of_product(
+    py: Python<'_>,
+    device: String,
+    shape: Shape<'_>,
+) -> PyResult<(f64, f64, f64)> {
+    use_threads(None).map_err(raise)?;
+    let map = shape.map()?;
+    let rate = py.detach(|| ::session::devices::rate(&device, &map));
+    let rate = rate.map_err(raise)?;
+    Ok((rate.seconds, rate.multiply_adds, rate.bytes_copied))
+}
+
 /// Writes out = x convolved with w, mod 2^64.
 #[pyfunction]
 pub fn ring_convolution(

@@ -366,10 +366,10 @@ pub fn probe_card(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let [free, total] = found.memory;
     entries.set_item("memory_free", free)?;
     entries.set_item("memory_total", total)?;
-    entries.set_item("is_right", found.is_right)?;
+    entries.set_item("wrong", found.wrong)?;
     let rates = found.rates.iter();
     let rates: Vec<_> = rates
-        .map(|rate| (rate.size, rate.multiply_adds, rate.bytes_copied))
+        .map(|(size, rate)| (size, rate.multiply_adds, rate.bytes_copied))
         .collect();
     entries.set_item("rates", rates)?;
     Ok(entries)

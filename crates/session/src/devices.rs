@@ -1,9 +1,11 @@
 //! The devices that parties may choose by name: what they evaluate products on.
 
 use cuda::Places;
+use kernels::bilinear::Bilinear;
 use kernels::device::{Cpu, Device, DeviceError};
 use mpc::{Error, Result};
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,14 +54,28 @@ pub fn look_in(folders: Vec<PathBuf>) {
 }
 
 /// Returns where the card's libraries are, and where what was compiled for it is kept.
-fn places() -> Places {
+pub fn places() -> Places {
     let libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
-    let of_user = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let cache = env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(of_user);
-    let cache = cache.unwrap_or_else(env::temp_dir).join("tacit-kernels");
-    Places::new(libraries.clone(), cache)
+    let cache = cache(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"));
+    Places::new(libraries.clone(), cache.join("tacit-kernels"))
+}
+
+/// Returns the user's folder for what can be made again. By the XDG specification, a path that is
+/// not absolute is ignored.
+fn cache(of_caches: Option<OsString>, home: Option<OsString>) -> PathBuf {
+    let path = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let of_user = || home.and_then(path).map(|home| home.join(".cache"));
+    let found = of_caches.and_then(path).or_else(of_user);
+    found.unwrap_or_else(env::temp_dir)
+}
+
+/// Measures how fast a device, by name, evaluates a map.
+///
+/// # Errors
+/// `Misuse` for an unknown name; `Setup` if this machine has no such device; `Device` if it cannot
+/// compute the map.
+pub fn rate(name: &str, map: &Bilinear) -> Result<Rate> {
+    Ok(cuda::rate(&*open(name)?, map)?)
 }
 
 /// Opens the card, compares its products with this processor's, and measures it.
@@ -94,17 +110,29 @@ impl Devices {
         Ok(Self(found))
     }
 
-    /// Checks that there is a device for each of `parties`.
+    /// Checks that there is a device for each of `parties`, and perhaps one for a dealer.
     ///
     /// # Errors
     /// `Misuse` for another number of names.
-    pub fn check(&self, parties: usize) -> Result<()> {
+    pub fn check(&self, parties: usize, has_dealer: bool) -> Result<()> {
         match self.0.len() {
             1 => Ok(()),
-            n if n == parties => Ok(()),
+            n if n == parties || has_dealer && n == parties + 1 => Ok(()),
             n => Err(Error::misuse(format!(
                 "{n} devices for {parties} parties: name one for all parties, or one for each"
             ))),
+        }
+    }
+
+    /// Opens the device of a dealer: the one that all members choose, or the one after those of the
+    /// parties; this processor if none is named.
+    ///
+    /// # Errors
+    /// `Setup` if this machine has no such device.
+    pub fn open_for_dealer(&self, parties: usize) -> Result<Arc<dyn Device>> {
+        match &self.0[..] {
+            each if each.len() > 1 && each.len() <= parties => Ok(Arc::new(Cpu::default())),
+            _ => self.open(parties),
         }
     }
 
@@ -153,8 +181,10 @@ fn provider(name: &str) -> Result<&'static DeviceProvider> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Devices, open, trust};
+    use super::{Devices, cache, open, trust};
     use mpc::Error;
+    use std::env;
+    use std::path::PathBuf;
 
     fn named(names: &[&str]) -> mpc::Result<Devices> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -164,17 +194,42 @@ mod tests {
     #[test]
     fn one_name_serves_all_parties() {
         let one = named(&["cpu"]).unwrap();
-        one.check(5).unwrap();
+        one.check(5, false).unwrap();
         assert_eq!(one.open(4).unwrap().kind(), "cpu");
     }
 
     #[test]
     fn a_list_names_a_device_for_each_party() {
         let three = named(&["cpu"; 3]).unwrap();
-        three.check(3).unwrap();
-        let text = three.check(2).unwrap_err().to_string();
+        three.check(3, false).unwrap();
+        let text = three.check(2, false).unwrap_err().to_string();
         assert!(text.contains("3 devices for 2 parties"), "{text}");
         assert!(three.open(2).is_ok() && three.open(3).is_err());
+    }
+
+    /// A dealer has the device that all members choose, or one of its own.
+    #[test]
+    fn dealers_have_devices() {
+        let kind = |names: &[&str]| named(names).unwrap().open_for_dealer(2).unwrap().kind();
+        assert_eq!(kind(&["simulated"]), "simulated");
+        assert_eq!(kind(&["cpu", "cpu", "simulated"]), "simulated");
+        assert_eq!(kind(&["simulated", "simulated"]), "cpu");
+        let three = named(&["cpu"; 3]).unwrap();
+        three.check(2, true).unwrap();
+        assert!(three.check(1, true).is_err());
+    }
+
+    #[test]
+    fn a_cache_is_at_an_absolute_path() {
+        let found = |caches: Option<&str>, home: Option<&str>| {
+            cache(caches.map(Into::into), home.map(Into::into))
+        };
+        assert_eq!(found(Some("/c"), Some("/h")), PathBuf::from("/c"));
+        for caches in [None, Some(""), Some("c"), Some("./c")] {
+            assert_eq!(found(caches, Some("/h")), PathBuf::from("/h/.cache"));
+            assert_eq!(found(caches, Some("h")), env::temp_dir());
+            assert_eq!(found(caches, None), env::temp_dir());
+        }
     }
 
     #[test]

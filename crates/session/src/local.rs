@@ -1,11 +1,9 @@
 //! Sessions on one machine: between processes that one parent starts, and between threads.
 
 use crate::{Options, Session, Transport, deal};
-use kernels::device::Cpu;
 use mpc::{Error, Result};
 use net::tcp::{self, Identity, Listener};
 use net::{MOST_PARTIES, Mesh, in_process};
-use std::sync::Arc;
 use std::thread;
 
 /// A member's share of what the parent of several processes hands out.
@@ -36,12 +34,13 @@ impl Local {
         )
     }
 
-    /// Deals correlations until the parties have finished, on this machine's processor.
+    /// Deals correlations until the parties have finished.
     ///
     /// # Errors
     /// As [`Local::connect`] and [`deal`].
     pub fn serve(self, options: &Options) -> Result<()> {
-        deal(&self.meet(options)?, Arc::new(Cpu::default()))
+        let device = options.devices.open_for_dealer(self.member)?;
+        deal(&self.meet(options)?, device)
     }
 
     fn meet(self, options: &Options) -> Result<Mesh> {
@@ -96,13 +95,15 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     }
     let settings = &options.settings;
     settings.check(parties, true)?;
-    options.devices.check(parties)?;
+    let members = options.members()?;
+    options.devices.check(parties, members.dealer)?;
     let devices: Result<Vec<_>> = (0..parties).map(|at| options.devices.open(at)).collect();
     let devices = devices?;
-    let mut meshes = in_process::mesh_of(parties, options.members()?, options.timeout);
+    let mut meshes = in_process::mesh_of(parties, members, options.timeout);
     for dealer in meshes.drain(parties..) {
+        let device = options.devices.open_for_dealer(parties)?;
         // The parties learn why the dealer ends.
-        let work = move || drop(deal(&dealer, Arc::new(Cpu::default())));
+        let work = move || drop(deal(&dealer, device));
         let started = thread::Builder::new().name("dealer".to_owned()).spawn(work);
         started.map_err(|_| net::no_thread("the dealer"))?;
     }

@@ -13,6 +13,7 @@ pub use shares::Shared;
 pub use submissions::components;
 pub use transcript::{Leak, REPETITIONS, Recorder, Transcript};
 
+use cuda::Places;
 use kernels::device::Device;
 use mpc::{Cost, Protocol, Settings};
 use net::Mesh;
@@ -48,6 +49,27 @@ pub fn device() -> Arc<dyn Device> {
 #[must_use]
 pub fn device_named(name: &str) -> Arc<dyn Device> {
     devices::open(name).unwrap_or_else(|error| panic!("device {name}: {error}"))
+}
+
+/// Opens a card that computes everything, with the libraries in the folders that the environment
+/// variable `TACIT_CUDA_LIBRARIES` lists. Returns why if there is none that can be used.
+///
+/// # Panics
+/// If there is none, and `TACIT_REQUIRE_GPU` is 1.
+pub fn card() -> Result<Arc<dyn Device>, String> {
+    let libraries = env::var_os("TACIT_CUDA_LIBRARIES").unwrap_or_default();
+    devices::look_in(env::split_paths(&libraries).collect());
+    let places = Places {
+        crossover: Some(0),
+        ..devices::places()
+    };
+    match cuda::open(&places) {
+        Ok(card) => Ok(Arc::from(card)),
+        Err(error) if env::var_os("TACIT_REQUIRE_GPU").is_some_and(|value| value == "1") => {
+            panic!("TACIT_REQUIRE_GPU is 1, and no card can be opened: {error}")
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Deals correlations until the parties have finished.

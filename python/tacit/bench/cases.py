@@ -39,12 +39,13 @@ class Case:
         return self.runs_in_each, self.repetitions, self.runs_in_each
 
 
-def _secret(*shape: int) -> tacit.SecretTensor:
+def secret(*shape: int) -> tacit.SecretTensor:
+    """Random numbers of party 0."""
     return tacit.share(torch.rand(shape) * 4 - 2 if tacit.session().party == 0 else None, owner=0)
 
 
 def _mul() -> Work:
-    x, y = _secret(1_000_000), _secret(1_000_000)
+    x, y = secret(1_000_000), secret(1_000_000)
     return lambda: x * y
 
 
@@ -55,13 +56,13 @@ def _mul_integers() -> Work:
 
 
 def _matmul() -> Work:
-    x, y = _secret(512, 512), _secret(512, 512)
+    x, y = secret(512, 512), secret(512, 512)
     return lambda: x @ y
 
 
 def module(own: nn.Module, *shape: int) -> Work:
     """Inference by a module of party 0, on secret numbers of this shape."""
-    x = _secret(*shape)
+    x = secret(*shape)
     tacit.share_module(own.eval(), owner=0)
 
     def work() -> Any:
@@ -72,12 +73,12 @@ def module(own: nn.Module, *shape: int) -> Work:
 
 
 def _relu() -> Work:
-    x = _secret(1_000_000)
+    x = secret(1_000_000)
     return lambda: torch.relu(x)
 
 
 def _relu_short() -> Work:
-    x = _secret(1_000_000)
+    x = secret(1_000_000)
 
     def work() -> Any:
         with tacit.comparison_width(32):
@@ -87,32 +88,32 @@ def _relu_short() -> Work:
 
 
 def _less() -> Work:
-    x, y = _secret(1_000_000), _secret(1_000_000)
+    x, y = secret(1_000_000), secret(1_000_000)
     return lambda: x < y
 
 
 def _argmax() -> Work:
-    x = _secret(1000, 10)
+    x = secret(1000, 10)
     return lambda: x.argmax(1)
 
 
 def _softmax(rows: int, classes: int) -> Work:
-    x = _secret(rows, classes)
+    x = secret(rows, classes)
     return lambda: torch.softmax(x, 1)
 
 
 def _gelu() -> Work:
-    x = _secret(1_000_000)
+    x = secret(1_000_000)
     return lambda: nn.functional.gelu(x)
 
 
 def _sort() -> Work:
-    x = _secret(10_000)
+    x = secret(10_000)
     return lambda: x.sort().values
 
 
 def _latency() -> Work:
-    x, y = _secret(1), _secret(1)
+    x, y = secret(1), secret(1)
 
     def work() -> Any:
         result: torch.Tensor = x
@@ -126,19 +127,19 @@ def _latency() -> Work:
 def inference(make: Callable[[], models.Example]) -> Work:
     """Inference with a model of party 0, on an input of party 1."""
     own, x = make()
-    secret = tacit.share(x, owner=1)
+    shared = tacit.share(x, owner=1)
     tacit.share_module(own.eval(), owner=0)
 
     def work() -> Any:
         with torch.inference_mode():
-            return own(secret)
+            return own(shared)
 
     return work
 
 
 def training(make: Callable[[], nn.Module], *shape: int) -> Work:
     """A step of SGD: forward, loss, backward, update."""
-    x = _secret(*shape)
+    x = secret(*shape)
     targets = tacit.share(
         torch.arange(shape[0]) % 10 if tacit.session().party == 0 else None, owner=0
     )

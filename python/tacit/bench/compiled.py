@@ -214,5 +214,6 @@ def _party(
         "bytes_sent": spent.bytes_sent // repetitions,
         "verification": current.meter.verification_since(verified),
         "attestation": current.attestation,
+        "device": current.device,
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }

@@ -37,6 +37,7 @@ class Setting:
     source: str | None = None
     attestation: str | None = None
     device: str = DEFAULT_DEVICE
+    transport: str = TRANSPORT
 
     @staticmethod
     def of(protocol: str | None, parties: int | None, source: str | None) -> "Setting":
@@ -63,13 +64,14 @@ class Setting:
             "protocol": self.protocol,
             "parties": self.parties,
             "source": self.source,
-            "transport": TRANSPORT,
+            "transport": self.transport,
             "device": self.device,
         }
 
     def threads(self, wanted: int | None) -> int:
         """Returns the number of threads of each process: its share of this machine if not given."""
-        return wanted or max(1, (os.cpu_count() or 1) // self.members)
+        processes = 1 if self.transport == "memory" else self.members
+        return wanted or max(1, (os.cpu_count() or 1) // processes)
 
     def launch(
         self,
@@ -94,7 +96,7 @@ class Setting:
             parties=self.parties,
             protocol=self.protocol,
             source=self.source,
-            transport=TRANSPORT,
+            transport=self.transport,
             timeout=timeout,
             threads=threads,
             network=network,

@@ -27,10 +27,10 @@ def run(_: argparse.Namespace) -> None:
         print(f"This machine has no card that tacit can use: {error}.")
         return
     print("\n".join(described(found)))
-    if not found["is_right"]:
+    if found["wrong"] is not None:
         raise DeviceError(
-            "the card's products are not the processor's: update its driver, and until they are, "
-            'choose device "cpu"'
+            "the card's products are not the processor's: update its driver and PyTorch, and until "
+            'they are, choose device "cpu"'
         )
 
 
@@ -40,7 +40,8 @@ def described(found: dict[str, Any]) -> list[str]:
         ".".join(map(str, found[name])) for name in ("capability", "driver", "compiler")
     )
     free, total = (found[name] / 2**30 for name in ("memory_free", "memory_total"))
-    right = "its products are the processor's" if found["is_right"] else "ITS PRODUCTS ARE WRONG"
+    wrong = found["wrong"]
+    right = "its products are the processor's" if wrong is None else f"WRONG: {wrong}"
     rates = [
         f"products {size} x {size} x {size}: {rate / 1e12:.2f} * 10^12 multiply-adds a second, "
         f"{copied / 1e9:.1f} GB/s copied"

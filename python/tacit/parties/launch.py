@@ -18,7 +18,15 @@ from tacit.parties import processes, shutdown
 from tacit.parties.network import imitated
 from tacit.parties.pickling import pickled
 from tacit.parties.warmup import prepare
-from tacit.providers import DEFAULT, DEFAULT_DEVICE, DEFAULT_SOURCE, DEVICES, consumes, quoted
+from tacit.providers import (
+    DEFAULT,
+    DEFAULT_DEVICE,
+    DEFAULT_SOURCE,
+    DEVICES,
+    consumes,
+    has_dealer,
+    quoted,
+)
 from tacit.randomness.generators import divert, own_generator
 from tacit.refusals import refuser
 from tacit.sessions import checked as in_checks
@@ -97,7 +105,8 @@ def launch(
             evidence proves nothing: it is for trials. It needs transport "tcp".
         device: what products of matrices and convolutions are evaluated on: "cpu", "cuda" (an
             NVIDIA card) or "simulated" (a stand-in for the card, slow, for tests). One name for
-            all parties, or a list with one for each. All devices compute the same words.
+            all parties and a dealer, or a list with one for each party, and perhaps one more for
+            a dealer, which otherwise uses its processor. All devices compute the same words.
 
     Returns:
         The result of ``fn`` in each party, in the order of party numbers.
@@ -114,7 +123,7 @@ def launch(
         fn, args = in_checked_mode, (fn, *args)
     if report is not None:
         fn, args = recorded, (fn, *args)
-    between, devices = imitated(network), by_party(device, parties)
+    between, devices = imitated(network), by_member(device, parties, has_dealer(source))
     _log.info("launching %d parties: %s sharing, transport %s", parties, protocol, transport)
     if attestation is not None and transport == "memory":
         raise MisuseError(
@@ -152,14 +161,15 @@ def launch(
     return values
 
 
-def by_party(device: str | Sequence[str], parties: int) -> list[str]:
-    """Returns the device of each party, from one name for all or a list with one for each.
+def by_member(device: str | Sequence[str], parties: int, with_dealer: bool) -> list[str]:
+    """Returns the device of each member, from one name for all or a list.
 
     Raises:
         MisuseError: there is no such device, or the list has another length.
     """
-    devices = [device] * parties if isinstance(device, str) else list(device)
-    if len(devices) != parties:
+    members = parties + with_dealer
+    devices = [device] * members if isinstance(device, str) else list(device)
+    if len(devices) not in (parties, members):
         raise MisuseError(
             f"device: {len(devices)} names for {parties} parties: give one name for all parties, or "
             f"a list with one for each"

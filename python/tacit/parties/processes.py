@@ -93,7 +93,8 @@ def run(
         threads: the number of threads of each process's kernels.
         network: round trip in seconds and bytes a second that links imitate.
         attestation: the kind of evidence that the parties and a dealer show each other.
-        devices: what each party evaluates products on, by party; a dealer uses its processor.
+        devices: what each member evaluates products on, a dealer last; those that it does not name
+            use their processor.
 
     Returns:
         Value, error and time of each party, and last those of a dealer.

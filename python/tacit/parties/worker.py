@@ -50,12 +50,22 @@ def _outcome(
     try:
         logs.show()
         value = None
+        find_libraries()
         if program is None:
             own = attested and _core.Attestation.of_trial_dealer(*attested)
-            _core.deal_local(listener, addresses, certificates, key, timeout, threads, network, own)
+            _core.deal_local(
+                listener,
+                addresses,
+                certificates,
+                key,
+                timeout,
+                threads,
+                network,
+                own,
+                device,
+            )
         else:
             own = attested and _core.Attestation.of_trial(*attested, _core.program_digest(program))
-            find_libraries()
             core = _core.Session.connect_local(
                 listener,
                 party,

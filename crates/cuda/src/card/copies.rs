@@ -1,5 +1,6 @@
 //! Copies between a party's slices and the card, in pieces, through the runtime's staging buffers.
 
+use super::plan::Placement;
 use super::words::Words;
 use crate::error::Result;
 use crate::region::Region;
@@ -20,21 +21,22 @@ impl Copies {
         &mut self,
         runtime: &mut R,
         words: &Words,
-        range: Range<usize>,
+        place: &Placement,
         to: Region,
     ) -> Result<()> {
-        let mut at = range.start;
-        while at < range.end {
+        let mut at = 0;
+        while at < place.len {
             let buffer = Staging::In(self.turn);
             self.turn = 1 - self.turn;
             let staging = runtime.staging(buffer)?;
-            let len = staging.len().min(range.end - at);
-            words.write(at, &mut staging[..len]);
-            let to = to.from((at - range.start) * size_of::<u64>());
-            runtime.copy_in(buffer, len, to)?;
+            let len = staging.len().min(place.len - at);
+            place.runs(at..at + len, |within, from| {
+                words.write(from.start, &mut staging[within.start - at..within.end - at]);
+            });
+            runtime.copy_in(buffer, len, to.from(at * size_of::<u64>()))?;
             at += len;
         }
-        self.count(range.len());
+        self.count(place.len);
         Ok(())
     }
 

@@ -51,12 +51,14 @@ pub struct Band {
     pub placement: Placement,
 }
 
-/// Consecutive words of an operand.
+/// The words of an operand that a band needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// The words.
-    pub words: Range<usize>,
-    /// How many rows come before the band's among them.
+    /// Where they lie among the operand's.
+    pub words: Placement,
+    /// How the matrix lies among them.
+    pub gather: Gather,
+    /// How many of the matrix's rows come before the band's.
     pub skipped: usize,
 }
 
@@ -235,12 +237,51 @@ impl Plan {
         }
     }
 
+    /// Returns the window of consecutive words of a side, which begin with a row.
+    fn window(&self, side: usize, words: Range<usize>) -> Window {
+        Window {
+            words: Placement::run(words),
+            gather: self.gather[side],
+            skipped: 0,
+        }
+    }
+
+    /// Returns the lines of an image that some of its pixels' taps need, in all channels.
+    fn lines(&self, shape: &Convolution, image: usize, part: &Range<usize>) -> Window {
+        let [height, width] = shape.input;
+        let line = |pixel: usize| pixel / shape.output()[1] * shape.stride[0];
+        let reach = (shape.kernel[0] - 1) * shape.dilation[0];
+        // Lines of the padding are no words.
+        let above = |line: usize| line.saturating_sub(shape.padding[0]);
+        let first = above(line(part.start)).min(height - 1);
+        let end = above(line(part.end - 1) + reach + 1).clamp(first + 1, height);
+        let plane = (end - first) * width;
+        let gather = self.gather[1];
+        Window {
+            words: Placement {
+                start: image * shape.in_channels * height * width + first * width,
+                run: plane,
+                stride: height * width,
+                len: shape.in_channels * plane,
+            },
+            gather: Gather {
+                item_stride: shape.in_channels / shape.groups * plane,
+                row_stride: shape.in_channels * plane,
+                depth_stride: plane,
+                padding: [shape.padding[0] + first, shape.padding[1]],
+                size: [end - first, width],
+                ..gather
+            },
+            skipped: part.start,
+        }
+    }
+
     fn of_rows(&self, rows: Range<usize>, stays: [bool; 2]) -> Band {
         let (columns, len) = (self.rows[1], rows.len() * self.rows[1]);
         let words = rows.start * self.depth..rows.end * self.depth;
         Band {
             items: 0..1,
-            window: [(!stays[0]).then_some(Window { words, skipped: 0 }), None],
+            window: [(!stays[0]).then(|| self.window(0, words)), None],
             columns_inner: columns,
             strides: [len, columns, 0],
             placement: Placement::run(rows.start * columns..rows.end * columns),
@@ -252,10 +293,7 @@ impl Plan {
         let [rows, columns] = self.rows;
         let window = [0, 1].map(|side: usize| {
             let of_item = self.rows[side] * self.depth;
-            (!stays[side]).then_some(Window {
-                words: items.start * of_item..items.end * of_item,
-                skipped: 0,
-            })
+            (!stays[side]).then(|| self.window(side, items.start * of_item..items.end * of_item))
         });
         let of_item = rows * columns;
         Band {
@@ -275,9 +313,10 @@ impl Plan {
         let first = images.start * pixels + part.start;
         let start = images.start * shape.out_channels * pixels + part.start;
         let len = images.len() * shape.out_channels * inner;
-        let window = Window {
-            words: images.start * of_image..images.end * of_image,
-            skipped: part.start,
+        let window = if inner < pixels {
+            self.lines(shape, images.start, &part)
+        } else {
+            self.window(1, images.start * of_image..images.end * of_image)
         };
         Band {
             items: 0..self.items,
@@ -296,7 +335,8 @@ impl Plan {
 }
 
 impl Placement {
-    fn run(words: Range<usize>) -> Self {
+    /// Returns the place of consecutive words.
+    pub fn run(words: Range<usize>) -> Self {
         Self {
             start: words.start,
             run: words.len(),

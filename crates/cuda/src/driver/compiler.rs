@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::launch::SOURCE;
 use std::ffi::{CString, c_char, c_int};
 use std::fs::{self, DirBuilder, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -171,18 +172,24 @@ fn read(file: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(whole.map(|(_, cubin)| cubin.to_vec()))
 }
 
-/// Writes a file as a whole: processes that start at once write the same.
+/// Writes a file as a whole: processes that start at once write the same. The name of what is not
+/// yet whole cannot be guessed, and is never one that was there before.
 fn write(file: &Path, cubin: &[u8]) -> io::Result<()> {
-    let new = file.with_extension(format!("{}.new", std::process::id()));
+    let random = RandomState::new().build_hasher().finish();
+    let new = file.with_extension(format!("{random:016x}.new"));
     let options = &mut OpenOptions::new();
     let mut open = options
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(&new)?;
-    open.write_all(blake3::hash(cubin).as_bytes())?;
-    open.write_all(cubin)?;
-    open.sync_all()?;
-    fs::rename(&new, file)
+    let written = open
+        .write_all(blake3::hash(cubin).as_bytes())
+        .and_then(|()| open.write_all(cubin))
+        .and_then(|()| open.sync_all())
+        .and_then(|()| fs::rename(&new, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written
 }

@@ -8,23 +8,35 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 /// A context, a module, a function, a stream, an event, a program, a handle or a description.
 pub type Handle = *mut c_void;
 
+/// What a function returns: a status, unless it says otherwise.
+macro_rules! returned {
+    () => {
+        c_int
+    };
+    ($result:ty) => {
+        $result
+    };
+}
+
 macro_rules! functions {
-    ($(#[$note:meta])* $table:ident { $($field:ident $symbol:literal ($($argument:ty),*);)* }) => {
+    ($(#[$note:meta])* $table:ident {
+        $($field:ident $symbol:literal ($($argument:ty),*) $(-> $result:ty)?;)*
+    }) => {
         $(#[$note])*
         pub struct $table {
-            $(pub $field: unsafe extern "C" fn($($argument),*) -> c_int,)*
+            $(pub $field: unsafe extern "C" fn($($argument),*) -> returned!($($result)?),)*
         }
 
         impl $table {
             /// Finds all functions.
             pub fn load(library: &Library) -> Result<Self> {
                 Ok(Self {
-                    // SAFETY: the header declares the function with these arguments, and an enum,
-                    // which is an int, as its result. The library stays loaded.
+                    // SAFETY: the header declares the function with these arguments, and as its
+                    // result this one, or an enum, which is an int. The library stays loaded.
                     $($field: unsafe {
                         std::mem::transmute::<
                             *mut c_void,
-                            unsafe extern "C" fn($($argument),*) -> c_int,
+                            unsafe extern "C" fn($($argument),*) -> returned!($($result)?),
                         >(library.symbol($symbol)?)
                     },)*
                 })
@@ -44,7 +56,8 @@ functions! {
         device_attribute c"cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
         retain_context c"cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
         release_context c"cuDevicePrimaryCtxRelease_v2" (c_int);
-        set_context c"cuCtxSetCurrent" (Handle);
+        push_context c"cuCtxPushCurrent_v2" (Handle);
+        pop_context c"cuCtxPopCurrent_v2" (*mut Handle);
         memory c"cuMemGetInfo_v2" (*mut usize, *mut usize);
         allocate c"cuMemAlloc_v2" (*mut u64, usize);
         free c"cuMemFree_v2" (u64);
@@ -117,6 +130,7 @@ impl Algorithm {
 functions! {
     /// Those for products of matrices.
     CublasLt {
+        cuda_version c"cublasLtGetCudartVersion" () -> usize;
         create c"cublasLtCreate" (*mut Handle);
         destroy c"cublasLtDestroy" (Handle);
         create_product c"cublasLtMatmulDescCreate" (*mut Handle, c_int, c_int);

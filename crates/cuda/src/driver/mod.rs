@@ -3,10 +3,11 @@
 //! The driver comes with the system; NVRTC and cublasLt come with PyTorch's wheel. Nothing is
 //! linked, so that a build needs none of them, and a machine without them says what is missing.
 //!
-//! The context is the one that PyTorch uses too. A fork has no context: everything is refused
-//! there.
+//! The context is the one that PyTorch uses too ([`context`]). A fork has none: everything is
+//! refused there.
 
 mod compiler;
+mod context;
 mod functions;
 mod library;
 mod products;
@@ -14,10 +15,15 @@ mod products;
 use crate::error::{Error, Result};
 use crate::launch::{Launch, THREADS};
 use crate::places::{Description, Places};
+use crate::process::Process;
 use crate::region::{Address, Region};
 use crate::runtime::{Event, Product, Queue, Runtime, Staging, Tuning};
 use compiler::Compiler;
+use context::Current;
 use functions::{Cuda, Handle};
+#[cfg(test)]
+pub use library::Library;
+#[cfg(not(test))]
 use library::Library;
 use products::{Products, WORKSPACE};
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -42,7 +48,7 @@ const STAGING: usize = 1 << 20;
 pub struct Driver {
     functions: Cuda,
     products: Products,
-    process: u32,
+    process: Process,
     device: c_int,
     context: Handle,
     module: Handle,
@@ -64,8 +70,8 @@ const TUNING: Tuning = Tuning {
     crossover: 1 << 24,
 };
 
-// SAFETY: the handles belong to the context, which any thread may use after `check` has made it
-// current there. One thread at a time has `&mut self`.
+// SAFETY: the handles belong to the context, which any thread may use while [`Runtime::enter`]
+// keeps it current there. One thread at a time has `&mut self`.
 unsafe impl Send for Driver {}
 
 impl Driver {
@@ -96,14 +102,14 @@ impl Driver {
         // SAFETY: the context is written. It stays the device's until it is released.
         let status = unsafe { (functions.retain_context)(&mut context, device) };
         done(&functions, "cuDevicePrimaryCtxRetain", status)?;
-        // SAFETY: the context was retained.
-        let status = unsafe { (functions.set_context)(context) };
-        let products = done(&functions, "cuCtxSetCurrent", status)
-            .and_then(|()| Products::load(&places.libraries));
-        let products = match products {
-            Ok(products) => products,
+        let opened = Current::push(&functions, context).and_then(|current| {
+            let products = Products::load(&places.libraries, description.driver)?;
+            Ok((current, products))
+        });
+        let (current, products) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
-                // SAFETY: the context was retained, and nothing is left in it.
+                // SAFETY: the context was retained, is current no more, and nothing is left in it.
                 unsafe { (functions.release_context)(device) };
                 return Err(error);
             }
@@ -111,7 +117,7 @@ impl Driver {
         let mut driver = Self {
             functions,
             products,
-            process: std::process::id(),
+            process: Process::this(),
             device,
             context,
             module: ptr::null_mut(),
@@ -124,13 +130,23 @@ impl Driver {
                 address: Address(0),
                 bytes: 0,
             },
-            tuning: TUNING,
+            tuning: Tuning {
+                crossover: places.crossover.unwrap_or(TUNING.crossover),
+                ..TUNING
+            },
         };
         // What was made before a failure is given back by `drop`.
-        driver.load_kernels(&cubin)?;
-        driver.make_queues()?;
-        driver.workspace = driver.allocate(WORKSPACE)?;
-        Ok((driver, description))
+        let made = driver.make(&cubin);
+        drop(current);
+        made.map(|()| (driver, description))
+    }
+
+    /// Makes everything that the driver holds in its context.
+    fn make(&mut self, cubin: &[u8]) -> Result<()> {
+        self.load_kernels(cubin)?;
+        self.make_queues()?;
+        self.workspace = self.allocate(WORKSPACE)?;
+        Ok(())
     }
 
     fn load_kernels(&mut self, cubin: &[u8]) -> Result<()> {
@@ -180,10 +196,6 @@ impl Driver {
         done(&self.functions, call, status)
     }
 
-    fn is_of_another_process(&self) -> bool {
-        self.process != std::process::id()
-    }
-
     fn wipe_staging(&mut self) {
         for staging in self.staging.iter().filter(|staging| !staging.is_null()) {
             for word in 0..STAGING {
@@ -211,17 +223,14 @@ impl Driver {
 impl Runtime for Driver {
     const KIND: &'static str = "cuda";
 
+    type Current = Current;
+
     fn tuning(&self) -> Tuning {
         self.tuning
     }
 
-    fn check(&self) -> Result<()> {
-        if self.is_of_another_process() {
-            return Err(Error::AfterFork);
-        }
-        // SAFETY: the context was retained.
-        let status = unsafe { (self.functions.set_context)(self.context) };
-        self.done("cuCtxSetCurrent", status)
+    fn enter(&self) -> Result<Current> {
+        Current::push(&self.functions, self.context)
     }
 
     fn memory(&mut self) -> Result<(u64, u64)> {
@@ -346,16 +355,16 @@ impl Drop for Driver {
     /// Wipes what may hold shares, and gives everything back. In a context that cannot be used,
     /// this process's own buffers alone are wiped. A fork has nothing to give back.
     fn drop(&mut self) {
-        if self.is_of_another_process() {
+        if self.process.check().is_err() {
             return;
         }
-        let is_usable = self.check().is_ok();
+        let current = self.enter();
         // Nothing writes to the buffers afterwards: a context that failed works no more.
         let _ = self.synchronise();
         self.wipe_staging();
-        if !is_usable {
+        let Ok(current) = current else {
             return;
-        }
+        };
         if self.workspace.bytes > 0 {
             let workspace = self.workspace;
             let _ = self
@@ -384,8 +393,11 @@ impl Drop for Driver {
             if !self.module.is_null() {
                 (f.unload_module)(self.module);
             }
-            (f.release_context)(self.device);
         }
+        // A context that is current is not to be released.
+        drop(current);
+        // SAFETY: the context was retained, and nothing is left in it.
+        unsafe { (self.functions.release_context)(self.device) };
     }
 }
 

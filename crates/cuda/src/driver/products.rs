@@ -52,9 +52,20 @@ struct Prepared {
 }
 
 impl Products {
-    /// Loads cublasLt from one of some folders, for the current context.
-    pub fn load(folders: &[PathBuf]) -> Result<Self> {
+    /// Loads cublasLt from one of some folders, for the current context and a driver of a version.
+    pub fn load(folders: &[PathBuf], driver: u32) -> Result<Self> {
         let functions = CublasLt::load(&Library::find(NAME, folders)?)?;
+        // SAFETY: the call has no arguments, and needs neither a card nor a handle.
+        let built_for = unsafe { (functions.cuda_version)() };
+        let needed = u32::try_from(built_for / 1000).unwrap_or(u32::MAX);
+        if driver / 1000 < needed {
+            let library = "cublasLt".into();
+            return Err(Error::OldDriver {
+                driver,
+                library,
+                needed,
+            });
+        }
         let mut handle = ptr::null_mut();
         // SAFETY: the handle is written.
         done("cublasLtCreate", unsafe { (functions.create)(&mut handle) })?;

@@ -62,6 +62,10 @@ pub struct Simulated {
     pub arena: Arena,
     /// What is queued.
     pub order: Order<Work>,
+    /// The products of bytes that were computed.
+    pub products: usize,
+    /// One of them that is computed wrong, for tests that notice it.
+    pub wrong: Option<usize>,
     staging: [Box<[u64]>; Staging::COUNT],
     /// After which work of a queue each staging buffer is free.
     last: [(usize, u64); Staging::COUNT],
@@ -97,6 +101,8 @@ impl Simulated {
             settings,
             arena: Arena::new(settings.capacity),
             order: Order::new(settings.seed),
+            products: 0,
+            wrong: None,
             staging: std::array::from_fn(|_| vec![0; settings.staging].into()),
             last: [(0, 0); Staging::COUNT],
         }
@@ -184,6 +190,10 @@ impl Simulated {
                 "a sum of products of bytes has more than 32 bits",
             ));
         }
+        if self.wrong == Some(self.products) {
+            sums[0] ^= 2;
+        }
+        self.products += 1;
         let to = self.arena.words(product.sums)?;
         to[..sums.len() / 2].copy_from_slice(cast_slice(&sums));
         Ok(())
@@ -214,11 +224,13 @@ fn inner_products(left: &[i8], right: &[i8], stride: usize, sums: &mut [i32]) ->
 impl Runtime for Simulated {
     const KIND: &'static str = "simulated";
 
+    type Current = ();
+
     fn tuning(&self) -> Tuning {
         self.settings.tuning
     }
 
-    fn check(&self) -> Result<()> {
+    fn enter(&self) -> Result<()> {
         Ok(())
     }
 

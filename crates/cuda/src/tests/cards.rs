@@ -7,8 +7,10 @@ use super::driver::{Folder, places};
 use super::maps::{agrees, computed, words};
 use crate::card::Card;
 use crate::driver::Driver;
+use crate::error::Error;
 use crate::opening;
 use crate::places::Places;
+use crate::region::Region;
 use crate::runtime::Runtime;
 use kernels::bilinear::Bilinear;
 use kernels::convolution::Convolution;
@@ -117,15 +119,30 @@ fn repeats(places: &Places, count: u64, size: usize) {
     }
 }
 
-/// Takes all memory but `left` bytes, and tries a product that needs more, and one that does not.
+/// Takes the memory but about `left` bytes, in pieces: cards may have none that is as large.
+fn fill(driver: &mut Driver, left: usize) -> Vec<Region> {
+    let _current = driver.enter().expect("a usable context");
+    let (mut taken, mut piece) = (Vec::new(), 1usize << 30);
+    loop {
+        let (free, _) = driver.memory().expect("memory");
+        let rest = (free as usize).saturating_sub(left);
+        if piece.min(rest) < 1 << 16 {
+            return taken;
+        }
+        match driver.allocate(piece.min(rest)) {
+            Ok(region) => taken.push(region),
+            Err(Error::Memory { .. }) => piece /= 2,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Leaves `left` bytes, and tries a product that needs more, and one that does not.
 fn memory_that_does_not_suffice(places: &Places, left: usize, large: usize) {
     let (mut driver, _) = Driver::open(places).expect("a card");
     driver.tuning.crossover = 0;
-    let (free, _) = driver.memory().expect("memory");
-    let taken = driver
-        .allocate(free as usize - left)
-        .expect("nearly all memory");
-    let card = Card::new(driver);
+    let taken = fill(&mut driver, left);
+    let mut card = Card::new(driver);
     let map = |size| Bilinear::Matrix {
         batch: 1,
         m: size,
@@ -138,7 +155,6 @@ fn memory_that_does_not_suffice(places: &Places, left: usize, large: usize) {
         other => panic!("memory, not {other:?}"),
     }
     agrees(&card, &map(100), 1, 1);
-    let mut card = card;
     card.give_back(taken);
 }
 
@@ -186,6 +202,26 @@ fn repeats_with_the_fake_driver() {
     faked(|places| repeats(places, 3, 60));
 }
 
+/// What compute-sanitizer watches: it makes everything some hundred times slower.
+fn few_shapes(places: &Places) {
+    let mut random = Random(2);
+    let card = card(places, 1 << 18);
+    for seed in 0..8 {
+        agrees(&card, &random.map(), 2, seed);
+    }
+}
+
+#[test]
+fn few_shapes_with_the_fake_driver() {
+    faked(few_shapes);
+}
+
+#[test]
+#[ignore = "needs a card: make test-gpu"]
+fn card_few_shapes() {
+    on_a_card(few_shapes);
+}
+
 #[test]
 #[ignore = "needs a card: make test-gpu"]
 fn card_100_repeats() {
@@ -214,9 +250,12 @@ fn a_report_with_the_fake_driver() {
             ([9, 0], [13, 0], [13, 0])
         );
         assert_eq!(report.memory[1], 1 << 30);
-        assert!(report.is_right);
-        let sizes: Vec<usize> = report.rates.iter().map(|rate| rate.size).collect();
+        assert_eq!(report.wrong, None);
+        let sizes: Vec<usize> = report.rates.iter().map(|(size, _)| *size).collect();
         assert_eq!(sizes, [20, 30]);
-        assert!(report.rates.iter().all(|rate| rate.multiply_adds > 0.0));
+        for (size, rate) in &report.rates {
+            let all = (*size as f64).powi(3);
+            assert!((rate.multiply_adds * rate.seconds / all - 1.0).abs() < 1e-9);
+        }
     });
 }

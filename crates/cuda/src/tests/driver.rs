@@ -1,14 +1,17 @@
 //! The driver's runtime by a library that stands for NVIDIA's three (`kernels/fake_driver.c`).
 
 use super::maps::agrees;
+use crate::card::Card;
+use crate::driver::Library;
 use crate::driver::{Driver, compile_with};
 use crate::error::Error;
-use crate::opening::open;
+use crate::opening::{self, open};
 use crate::places::Places;
 use crate::runtime::{Runtime, Staging};
 use kernels::bilinear::Bilinear;
 use kernels::convolution::Convolution;
 use kernels::device::{Device, DeviceError, Name, Operand, Term};
+use std::ffi::{CStr, c_void};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -89,6 +92,7 @@ pub fn places(folder: &Folder, script: &str) -> Places {
         libraries: vec![folder.0.join("nowhere"), folder.0.clone()],
         cache: folder.0.join("cache"),
         card: 0,
+        crossover: None,
     }
 }
 
@@ -96,6 +100,13 @@ fn opened(script: &str) -> (Folder, Result<Box<dyn Device>, DeviceError>) {
     let folder = Folder::new();
     let device = open(&places(&folder, script));
     (folder, device)
+}
+
+/// Opens a card without the self-test, for errors that come while it computes.
+fn untested(script: &str) -> (Folder, Card<Driver>) {
+    let folder = Folder::new();
+    let (driver, _) = Driver::open(&places(&folder, script)).expect("a card");
+    (folder, Card::new(driver))
 }
 
 /// Returns what is missing, and what to do about it.
@@ -221,12 +232,16 @@ fn cards_and_drivers_that_do_not_suffice_are_named() {
         ("cards 0 0", "the NVIDIA driver finds no card"),
         (
             "cuInit 0 3",
-            "this process was forked from one that uses CUDA, which does not survive a fork",
+            "this process was forked from one that uses a card, which does not survive a fork",
         ),
         ("cuInit 0 999", "no NVIDIA driver: CUDA_ERROR_OF_A_TEST"),
         (
             "driver 12080 0",
             "the NVIDIA driver supports CUDA 12.8, and NVRTC 13.0 needs CUDA 13.0",
+        ),
+        (
+            "driver 12090 0 nvrtc 12 0",
+            "the NVIDIA driver supports CUDA 12.9, and cublasLt needs CUDA 13.0",
         ),
         (
             "major 7 0 minor 5 0",
@@ -264,7 +279,7 @@ fn every_call_that_fails_while_a_card_is_opened_is_named() {
         "nvrtcCreateProgram",
         "nvrtcGetCUBIN",
         "cuDevicePrimaryCtxRetain",
-        "cuCtxSetCurrent",
+        "cuCtxPushCurrent_v2",
         "cublasLtCreate",
         "cuModuleLoadData",
         "cuModuleGetFunction",
@@ -277,6 +292,7 @@ fn every_call_that_fails_while_a_card_is_opened_is_named() {
         match device.map(|_| ()) {
             Err(DeviceError::Failed { operation, cause }) => {
                 assert_eq!(operation, "opening the card");
+                let call = call.replace("_v2", "");
                 assert!(cause.starts_with(&format!("{call}: ")), "{call}: {cause}");
             }
             other => panic!("{call}: {other:?}"),
@@ -286,8 +302,7 @@ fn every_call_that_fails_while_a_card_is_opened_is_named() {
 
 #[test]
 fn memory_that_does_not_suffice_is_named_and_the_card_stays_usable() {
-    let (_folder, device) = opened("memory 40000000 0");
-    let device = device.expect("a card");
+    let (_folder, device) = untested("memory 40000000 0");
     let map = Bilinear::Matrix {
         batch: 1,
         m: 1000,
@@ -314,7 +329,7 @@ fn memory_that_does_not_suffice_is_named_and_the_card_stays_usable() {
         k: 256,
         n: 256,
     };
-    agrees(&*device, &smaller, 1, 1);
+    agrees(&device, &smaller, 1, 1);
     assert_eq!(device.counters().products, 1);
 }
 
@@ -326,8 +341,7 @@ fn a_card_that_failed_computes_nothing_more() {
         "cuMemcpyDtoHAsync_v2",
         "cuEventSynchronize",
     ] {
-        let (_folder, device) = opened(&format!("{call} 2 719"));
-        let device = device.expect("a card");
+        let (_folder, device) = untested(&format!("{call} 2 719"));
         let (x, y, out) = LARGE.lengths();
         let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
         let mut product = || device.bilinear(&LARGE, &mut out, &[Term::of(&x, &y)]);
@@ -362,8 +376,7 @@ fn memory_is_named_as_the_cause_wherever_it_lacks() {
     }
     // While it computes, such an error does not end the card's use.
     for (call, status) in [("cuLaunchKernel", 2), ("cublasLtMatmul", 3)] {
-        let (_folder, device) = opened(&format!("{call} 30 {status}"));
-        let device = device.expect("a card");
+        let (_folder, device) = untested(&format!("{call} 30 {status}"));
         let (x, y, out) = LARGE.lengths();
         let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
         let mut product = || device.bilinear(&LARGE, &mut out, &[Term::of(&x, &y)]);
@@ -378,8 +391,7 @@ fn memory_is_named_as_the_cause_wherever_it_lacks() {
 #[test]
 fn a_card_that_failed_is_wiped() {
     for call in ["cublasLtMatmul 3 14", "cuMemcpyHtoDAsync_v2 1 719"] {
-        let (_folder, device) = opened(call);
-        let device = device.expect("a card");
+        let (_folder, device) = untested(call);
         let (x, y, out) = LARGE.lengths();
         let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
         let name = |operand| Some(Name { operand, part: 0 });
@@ -399,9 +411,11 @@ fn a_card_that_failed_is_wiped() {
 fn staging_is_wiped_in_a_context_that_cannot_be_used() {
     let folder = Folder::new();
     let (mut driver, _) = Driver::open(&places(&folder, "")).expect("a card");
+    let current = driver.enter().expect("a usable context");
     let staging = driver.staging(Staging::In(0)).expect("a buffer");
     staging.fill(7);
     let (words, len) = (staging.as_ptr(), staging.len());
+    drop(current);
     driver.lose_context();
     drop(driver);
     // SAFETY: the driver cannot free the buffer in this context.
@@ -411,8 +425,7 @@ fn staging_is_wiped_in_a_context_that_cannot_be_used() {
 
 #[test]
 fn sizes_without_an_algorithm_are_an_error() {
-    let (_folder, device) = opened("algorithms 0 0");
-    let device = device.expect("a card");
+    let (_folder, device) = untested("algorithms 0 0");
     let (x, y, out) = LARGE.lengths();
     let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
     let error = device.bilinear(&LARGE, &mut out, &[Term::of(&x, &y)]);
@@ -466,6 +479,126 @@ fn compiled_kernels_are_kept_in_a_folder_of_the_user_alone() {
     std::os::unix::fs::symlink(&elsewhere, &places.cache).expect("a link");
     let (what, _) = unavailable(open(&places));
     assert!(what.ends_with("it is no folder"), "{what}");
+}
+
+/// What is not whole yet has a name that nobody can take before.
+#[test]
+fn kernels_are_written_to_no_file_that_was_there() {
+    let folder = Folder::new();
+    let places = places(&folder, "");
+    drop(open(&places).expect("a card"));
+    let files = || fs::read_dir(&places.cache).expect("a folder");
+    let file = files().next().expect("a file").expect("a file").path();
+    fs::remove_file(&file).expect("the file");
+    let victim = folder.0.join("victim");
+    fs::write(&victim, "text").expect("a file");
+    let taken = file.with_extension(format!("{}.new", std::process::id()));
+    std::os::unix::fs::symlink(&victim, &taken).expect("a link");
+    drop(open(&places).expect("a card"));
+    assert_eq!(fs::read(&victim).expect("a file"), b"text");
+    assert!(file.is_file());
+    assert_eq!(files().count(), 2, "the kernels and the link");
+}
+
+#[test]
+fn a_card_that_computes_something_wrong_is_not_opened() {
+    let (_folder, device) = opened("wrong 8 1");
+    let (what, remedy) = unavailable(device);
+    let expected = "the card's self-test failed: party 0's third of the matrix product of \
+        1 × 33×70 by 70×18 differs from the processor's";
+    assert_eq!(what, expected);
+    assert!(remedy.contains("tacit device"), "{remedy}");
+    // `tacit device` shows it.
+    let folder = Folder::new();
+    let (driver, description) = Driver::open(&places(&folder, "wrong 0 1")).expect("a card");
+    let report = opening::report(&Card::new(driver), description, &[20]).expect("a report");
+    let first = "the matrix product of 1 × 33×70 by 70×18";
+    assert_eq!(report.wrong.as_deref(), Some(first));
+}
+
+/// What another library that uses the card in this thread, such as PyTorch, finds there.
+struct Another(Library);
+
+impl Another {
+    fn call(&self, symbol: &'static CStr, context: *mut u64) -> i32 {
+        type Call = unsafe extern "C" fn(*mut u64) -> i32;
+        let address = self.0.symbol(symbol).expect("a function");
+        // SAFETY: the fake driver declares these functions with a pointer, or with a context, which
+        // is one.
+        unsafe { std::mem::transmute::<*mut c_void, Call>(address)(context) }
+    }
+
+    /// Makes its context current.
+    fn push(&self) {
+        let status = self.call(c"cuCtxPushCurrent_v2", Self::CONTEXT as *mut u64);
+        assert_eq!(status, 0);
+    }
+
+    const CONTEXT: u64 = 1 << 60 | 8;
+
+    /// Returns the context that is current, or 0.
+    fn current(&self) -> u64 {
+        let mut found = 1;
+        assert_eq!(self.call(c"cuCtxGetCurrent", &raw mut found), 0);
+        found
+    }
+}
+
+#[test]
+fn another_librarys_context_stays_current() {
+    let folder = Folder::new();
+    let places = places(&folder, "memory 60000000 0");
+    let another = Another(Library::open(&places.driver).expect("the driver"));
+    for is_used in [true, false] {
+        let expected = if is_used { Another::CONTEXT } else { 0 };
+        if is_used {
+            another.push();
+        }
+        let stays = |after: &str| assert_eq!(another.current(), expected, "{after}");
+        let device = open(&places).expect("a card");
+        stays("the card was opened");
+        agrees(&*device, &LARGE, 1, 1);
+        stays("a product");
+        assert!(device.memory().is_ok());
+        device.forget(1);
+        stays("an operand was forgotten");
+        let large = Bilinear::Matrix {
+            batch: 1,
+            m: 2000,
+            k: 400,
+            n: 1000,
+        };
+        let (x, y, out) = large.lengths();
+        let (x, y, mut out) = (vec![1; x], vec![1; y], vec![0; out]);
+        let error = device.bilinear(&large, &mut out, &[Term::of(&x, &y)]);
+        assert!(
+            matches!(error, Err(DeviceError::Memory { .. })),
+            "{error:?}"
+        );
+        stays("a product failed");
+        // A thread that nobody used the card in.
+        std::thread::scope(|scope| scope.spawn(|| agrees(&*device, &LARGE, 1, 2)).join())
+            .expect("a product");
+        drop(device);
+        stays("the card was closed");
+        if is_used {
+            let mut popped = 0;
+            another.call(c"cuCtxPopCurrent_v2", &raw mut popped);
+            assert_eq!(popped, Another::CONTEXT);
+        }
+    }
+}
+
+#[test]
+fn another_librarys_context_stays_current_after_errors_of_opening() {
+    for script in ["cublasLtCreate 0 1", "cuMemHostAlloc 2 719", "wrong 0 1"] {
+        let folder = Folder::new();
+        let places = places(&folder, script);
+        let another = Another(Library::open(&places.driver).expect("the driver"));
+        another.push();
+        assert!(open(&places).is_err());
+        assert_eq!(another.current(), Another::CONTEXT, "{script}");
+    }
 }
 
 /// NVRTC itself, which needs no driver. `make test-rust` passes its folder.

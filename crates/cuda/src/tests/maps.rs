@@ -271,7 +271,7 @@ fn operands_of_other_lengths_are_refused() {
 /// Each operand is copied to the card once, and the result from it.
 #[test]
 fn copies_are_counted() {
-    for (band, image_copies) in [(1 << 24, 1), (1 << 12, 4)] {
+    for (band, image_words) in [(1 << 24, 64), (1 << 12, (3 + 4 + 4 + 3) * 8)] {
         let card = small(1, band);
         let map = Bilinear::Matrix {
             batch: 1,
@@ -288,7 +288,8 @@ fn copies_are_counted() {
                 bytes_copied: 8 * words
             }
         );
-        // An image that is cut into bands is copied for each of them.
+        // Of an image that is cut into bands, each takes the lines that it needs: two, and those
+        // next to them.
         let shape = Convolution {
             batch: 1,
             groups: 1,
@@ -301,7 +302,7 @@ fn copies_are_counted() {
             dilation: [1, 1],
         };
         agrees(&card, &Bilinear::Convolution(shape), 1, 1);
-        let words = words + 64 * image_copies + 36 + 4 * 64;
+        let words = words + image_words + 36 + 4 * 64;
         assert_eq!(
             card.counters(),
             Counters {

@@ -6,7 +6,7 @@ use crate::runtime::Tuning;
 use crate::simulated::{Settings, Simulated};
 use kernels::bilinear::Bilinear;
 use kernels::convolution::Convolution;
-use kernels::device::{Cpu, Device, Memory, Name, Operand, Term};
+use kernels::device::{Cpu, Device, DeviceError, Memory, Name, Operand, Term};
 
 const MAP: Bilinear = Bilinear::ByTransposed {
     batch: 1,
@@ -91,6 +91,41 @@ fn calls_that_run_and_calls_that_panic() {
     let error = card.bilinear(&MAP, &mut out, &[Term::of(&x, &y)]);
     let error = error.expect_err("the card's use has ended").to_string();
     assert_eq!(error, "an earlier call failed on the card: it panicked");
+}
+
+/// A fork lacks the thread of a call that was running, so it must not wait for it.
+#[test]
+fn a_fork_is_refused_before_it_waits() {
+    let mut card = card(1 << 20);
+    card.in_a_fork();
+    let (x, y, mut out) = (
+        [1; X as usize / 8],
+        [1; Y as usize / 8],
+        [0; OUT as usize / 8],
+    );
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (card, x, y, out) = (&card, &x, &y, &mut out);
+        let call = scope.spawn(move || {
+            card.panic_in_a_call(move || {
+                scope.spawn(move || {
+                    card.forget(1);
+                    let product = card.bilinear(&MAP, out, &[Term::of(x, y)]);
+                    tell.send((product, card.memory())).expect("who waits");
+                });
+                let patience = std::time::Duration::from_secs(60);
+                let (product, memory) = told.recv_timeout(patience).expect("no wait");
+                let text = "this process was forked from one that uses a card, which does not \
+                    survive a fork";
+                for error in [product.expect_err("a fork"), memory.expect_err("a fork")] {
+                    assert_eq!(error.to_string(), text);
+                    assert!(matches!(error, DeviceError::Unavailable { .. }));
+                }
+            });
+        });
+        let panic = call.join().expect_err("the call panics");
+        assert_eq!(panic.downcast_ref(), Some(&"of a test"));
+    });
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Narrow thirds against their definition, and their sums against products.
 
 use super::maps::{computed, small, words};
+use crate::card::Card;
+use crate::runtime::Tuning;
+use crate::simulated::{Settings, Simulated};
 use kernels::bilinear::Bilinear;
 use kernels::convolution::{Convolution, unfold};
 use kernels::device::{Cpu, Device, Name, Operand, Term};
@@ -173,7 +176,7 @@ fn thirds_of_all_parties_add_up_to_the_product() {
     for on_cpu in 0..8 {
         let mut sum = vec![0u64; product.len()];
         for party in 0..3 {
-            let is_cpu = on_cpu >> party & 1 != 0 && cpu.thirds().narrow;
+            let is_cpu = on_cpu >> party & 1 != 0;
             let device: &dyn Device = if is_cpu { &cpu } else { &card };
             let third = third(device, &map, &parts, party);
             sum.iter_mut()
@@ -195,6 +198,34 @@ fn a_card_evaluates_narrow_thirds_alone() {
         narrow: true,
     };
     assert_eq!(small(1, 1 << 12).thirds(), expected);
+}
+
+/// Also where the processor has no kernel for them.
+#[test]
+fn small_thirds_are_left_to_the_processor() {
+    let map = Bilinear::Matrix {
+        batch: 1,
+        m: 9,
+        k: 300,
+        n: 8,
+    };
+    let parts = shared(&map, 5);
+    for crossover in [9 * 300 * 8, 9 * 300 * 8 + 1] {
+        let card = Card::new(Simulated::new(Settings {
+            tuning: Tuning {
+                band: 1 << 20,
+                crossover,
+            },
+            ..Settings::default()
+        }));
+        for party in 0..3 {
+            assert!(
+                third(&card, &map, &parts, party) == third(&small(1, 1 << 20), &map, &parts, party)
+            );
+        }
+        let products = if crossover > 9 * 300 * 8 { 0 } else { 3 };
+        assert_eq!(card.counters().products, products);
+    }
 }
 
 /// What stays of a third is other words than the operand's own.

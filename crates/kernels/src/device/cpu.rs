@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Words of a piece of a sum that is worth handing to another thread.
 const PIECE: usize = 1 << 13;
 
+/// The most terms of a map.
+const MOST_TERMS: usize = 3;
+
 /// This processor. It reads operands where they lie, so it copies nothing and keeps nothing. It
 /// never fails.
 #[derive(Default)]
@@ -26,12 +29,17 @@ impl Device for Cpu {
 
     fn bilinear(&self, map: &Bilinear, out: &mut [u64], terms: &[Term]) -> Result<(), DeviceError> {
         self.products.fetch_add(1, Ordering::Relaxed);
-        let added: Vec<[Cow<[u64]>; 2]> = terms
-            .iter()
-            .map(|term| [term.x, term.y].map(words))
-            .collect();
-        let terms: Vec<(&[u64], &[u64])> = added.iter().map(|[x, y]| (&**x, &**y)).collect();
-        map.evaluate(out, &terms);
+        // Without an allocation, which would show in small products.
+        let mut added: [[Cow<[u64]>; 2]; MOST_TERMS] = Default::default();
+        let added = &mut added[..terms.len()];
+        for (added, term) in added.iter_mut().zip(terms) {
+            *added = [term.x, term.y].map(words);
+        }
+        let mut slices: [(&[u64], &[u64]); MOST_TERMS] = Default::default();
+        for (slices, [x, y]) in slices.iter_mut().zip(&*added) {
+            *slices = (x, y);
+        }
+        map.evaluate(out, &slices[..terms.len()]);
         Ok(())
     }
 
@@ -39,6 +47,7 @@ impl Device for Cpu {
         matrix::thirds()
     }
 
+    /// Evaluates narrow thirds in any case, for devices that leave small ones to the processor.
     fn third(
         &self,
         third: Third,

@@ -58,8 +58,8 @@ pub fn multiply_batch(
 /// parts of both operands.
 ///
 /// # Panics
-/// If a slice has the wrong length, if the product is not blocked ([`is_blocked`]), or if this
-/// machine does not support thirds.
+/// If a slice has the wrong length, if the product is not blocked ([`is_blocked`]), or if the third
+/// is of all bits and this machine does not support it.
 pub fn third_of_batch(
     third: Third,
     out: &mut [u64],
@@ -73,8 +73,9 @@ pub fn third_of_batch(
 }
 
 /// Returns which thirds this machine can evaluate faster than two products. It evaluates narrow
-/// thirds if it has multiply-adds of 52 bits. Thirds of all bits need products mod 2^65; they pay
-/// only without tiles of bytes, which compute two products mod 2^64 in less time.
+/// thirds in any case, but faster only if it has multiply-adds of 52 bits. Thirds of all bits need
+/// products mod 2^65; they pay only without tiles of bytes, which compute two products mod 2^64 in
+/// less time.
 #[must_use]
 pub fn thirds() -> Thirds {
     crate::matrix::blocked::thirds(backend())

@@ -226,7 +226,10 @@ impl Dealer {
                 let a = self.mask(*x, left, &mut new)?;
                 let b = self.mask(*y, right, &mut new)?;
                 let mut product = vec![0; n];
-                let terms = [device::Term::of(&a, &b)];
+                let terms = [device::Term {
+                    x: x.operand(&a),
+                    y: y.operand(&b),
+                }];
                 let computed = self.device.bilinear(map, &mut product, &terms);
                 computed.map_err(|error| self.channel.device_failed(error))?;
                 let mut columns = vec![product];
@@ -239,6 +242,7 @@ impl Dealer {
             }
             Job::Forget { name } => {
                 self.kept.forget(*name);
+                self.device.forget(*name);
                 Vec::new()
             }
         };
@@ -284,6 +288,8 @@ impl Dealer {
             Origin::Fresh => Ok(take()),
             Origin::Keep(name) => {
                 let whole = take();
+                // A party may order another mask of that name.
+                self.device.forget(name);
                 self.kept.keep(name, Arc::clone(&whole))?;
                 Ok(whole)
             }

@@ -3,7 +3,9 @@
 use super::Comparisons;
 use super::encoding::{MOST, decode_kind, decode_map, encode_kind, encode_map};
 use super::kind::{Kind, Shape};
+use crate::operand::Resident;
 use crate::{Bilinear, Error, Name, Result};
+use kernels::device;
 use std::ops::{Range, RangeInclusive};
 
 /// Versions of the encoding. Demands and files of correlations say which one they hold, by how the
@@ -71,6 +73,19 @@ pub(crate) fn most_at_once(kind: Kind) -> usize {
 }
 
 impl Origin {
+    /// Returns the name that the source keeps the mask under.
+    pub fn kept(self) -> Option<Name> {
+        match self {
+            Self::Fresh => None,
+            Self::Keep(name) | Self::Kept(name) => Some(name),
+        }
+    }
+
+    /// Returns the mask as a device takes it, which may keep it as long as the source does.
+    pub fn operand(self, mask: &[u64]) -> device::Operand<'_> {
+        device::Operand::of(mask).named(Resident::MaskOfSource.of(self.kept()))
+    }
+
     /// Returns whether the source makes the mask now.
     pub fn is_new(self) -> bool {
         !matches!(self, Self::Kept(_))

@@ -14,6 +14,7 @@ use parties::{FAMILIES, Family, sent};
 use programs::{PROGRAMS, Program};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const STORED: &str = include_str!("stored.txt");
 
@@ -64,6 +65,33 @@ fn messages_do_not_depend_on_the_kernels() {
 fn messages_do_not_depend_on_the_device() {
     let simulated = lines(&|| testkit::device_named("simulated"));
     assert_eq!(simulated.join("\n"), STORED.trim_end());
+}
+
+#[test]
+#[ignore = "needs a card: make test-gpu"]
+fn card_sends_the_messages_that_are_stored() {
+    if let Err(error) = testkit::card() {
+        eprintln!("skipped, since no card can be opened: {error}");
+        return;
+    }
+    let found = lines(&|| testkit::card().expect("a card"));
+    assert_eq!(found.join("\n"), STORED.trim_end());
+}
+
+/// Parties with and without a card, by turns as they open.
+#[test]
+#[ignore = "needs a card: make test-gpu"]
+fn card_of_every_other_party() {
+    if let Err(error) = testkit::card() {
+        eprintln!("skipped, since no card can be opened: {error}");
+        return;
+    }
+    let opened = AtomicUsize::new(0);
+    let found = lines(&|| match opened.fetch_add(1, Ordering::Relaxed) % 2 {
+        0 => testkit::card().expect("a card"),
+        _ => Arc::new(Cpu::default()),
+    });
+    assert_eq!(found.join("\n"), STORED.trim_end());
 }
 
 /// A processor that gets one bit of each map wrong: of the first result of a convolution, and of

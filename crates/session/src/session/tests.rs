@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{Options, local};
+use kernels::bilinear::Bilinear;
+use kernels::device::{self, Cpu, Device, DeviceError};
 use mpc::{Flag, Recipient, guards};
+use net::in_process;
 use std::sync::Arc;
 use std::thread;
 
@@ -38,6 +41,58 @@ fn every_operation_is_refused() {
     refused(fork.side_by_side(Vec::new()));
     refused(fork.close());
     assert_eq!((fork.party(), fork.parties(), fork.parts()), (0, 2, 1));
+}
+
+/// A processor that says that it is a card.
+struct Card(Cpu);
+
+impl Device for Card {
+    fn kind(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn bilinear(
+        &self,
+        map: &Bilinear,
+        out: &mut [u64],
+        terms: &[device::Term],
+    ) -> std::result::Result<(), DeviceError> {
+        self.0.bilinear(map, out, terms)
+    }
+
+    fn forget(&self, operand: u64) {
+        self.0.forget(operand);
+    }
+
+    fn memory(&self) -> std::result::Result<Option<device::Memory>, DeviceError> {
+        self.0.memory()
+    }
+
+    fn counters(&self) -> device::Counters {
+        self.0.counters()
+    }
+}
+
+#[test]
+fn the_threat_model_says_whom_a_card_trusts() {
+    let options = Options::new("plain", None, Duration::from_secs(60)).unwrap();
+    let members = options.members().unwrap();
+    let meshes = in_process::mesh_of(2, members, options.timeout);
+    let devices: [Arc<dyn Device>; 2] = [Arc::new(Card(Cpu::default())), Arc::new(Cpu::default())];
+    let models: Vec<String> = thread::scope(|scope| {
+        let open = |(mesh, device)| {
+            let session = Session::open(mesh, &options.settings, device, Transport::Memory);
+            session.unwrap().threat_model().to_owned()
+        };
+        let parties = meshes.into_iter().zip(devices);
+        let threads: Vec<_> = parties
+            .map(|party| scope.spawn(move || open(party)))
+            .collect();
+        let ended = threads.into_iter().map(|thread| thread.join().unwrap());
+        ended.collect()
+    });
+    let trusted = "; products on a card: its driver, its host and whoever shares it are trusted";
+    assert_eq!(models[0].strip_suffix(trusted), Some(&*models[1]));
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod amx;
 mod avx2;
 #[cfg(avx512)]
 mod avx512;
+mod halves;
 #[cfg(avx512)]
 mod ifma;
 #[cfg(avx512)]
@@ -140,7 +141,7 @@ impl Kernel {
         match self {
             Self::Ifma => third.is_none_or(|third| !third.is_narrow),
             Self::Limb => third.is_some_and(|third| third.is_narrow),
-            _ => third.is_none(),
+            _ => third.is_none_or(|third| third.is_narrow),
         }
     }
 
@@ -164,12 +165,12 @@ impl Kernel {
             (Self::Limb, Words::Parts(third, parts)) => unsafe {
                 limb::prepare(third.summand, parts, places, out);
             },
+            (_, Words::Parts(third, parts)) => halves::prepare(third.summand, parts, places, out),
             (_, Words::Whole(words)) => {
                 for (at, piece) in words.chunks(places.width).enumerate() {
                     out[places.start + at * places.stride..][..piece.len()].copy_from_slice(piece);
                 }
             }
-            (_, Words::Parts(..)) => unreachable!("no thirds by {self:?}"),
         }
         #[cfg(not(avx512))]
         let _ = (side, ends);
@@ -213,6 +214,9 @@ impl Kernel {
             },
             #[cfg(not(all(target_arch = "x86_64", avx512)))]
             other => unreachable!("{other:?} kernels are not part of this build"),
+        }
+        if let (Some(third), Self::Portable | Self::Avx2 | Self::Avx512) = (third, self) {
+            halves::finish(third.summand, out);
         }
     }
 }

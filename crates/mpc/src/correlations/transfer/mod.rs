@@ -31,7 +31,7 @@ mod products;
 mod rows;
 mod silent;
 
-use super::job::{Job, Origin};
+use super::job::Job;
 use super::kind::Kind;
 use super::{Comparisons, Source};
 use crate::leaves::Leaves;
@@ -266,6 +266,7 @@ impl Source for Transfer {
             Job::Product { map, x, y, .. } => self.bilinear(map, *x, *y),
             Job::Forget { name } => {
                 self.kept.remove(name);
+                self.device.forget(*name);
                 Ok(Vec::new())
             }
         }
@@ -373,12 +374,4 @@ fn or_accuse<T>(
     result: std::result::Result<T, impl std::fmt::Display>,
 ) -> Result<T> {
     result.map_err(|error| channel.accuse(peer, error.to_string()))
-}
-
-/// Returns the name of the mask that a product keeps or uses again, if it has one.
-fn is_kept(origin: Origin) -> Option<Name> {
-    match origin {
-        Origin::Fresh => None,
-        Origin::Keep(name) | Origin::Kept(name) => Some(name),
-    }
 }

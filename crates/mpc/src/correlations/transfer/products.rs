@@ -9,10 +9,10 @@
 //!
 //! **Kept masks** keep the messages that were sent for their scalars, by transfer or by encryption.
 
+use super::Transfer;
 use super::encrypted::{Encrypted, windows};
 use super::plan::{Layout, Plan};
 use super::rows::Set;
-use super::{Transfer, is_kept};
 use crate::correlations::job::Origin;
 use crate::{Bilinear, Error, Name, Result};
 use kernels::device;
@@ -46,16 +46,19 @@ impl Transfer {
         let a = self.mask(x, left, &mut columns)?;
         let b = self.mask(y, right, &mut columns)?;
         let product = match map {
-            Bilinear::Elementwise { .. } if is_kept(x).is_some() && is_kept(x) == is_kept(y) => {
+            Bilinear::Elementwise { .. } if x.kept().is_some() && x.kept() == y.kept() => {
                 self.square_each(&a)?
             }
             Bilinear::Elementwise { .. } => self.multiply_each(&a, &b)?,
             _ => {
                 let mut product = vec![0; n];
-                let terms = [device::Term::of(&a, &b)];
+                let terms = [device::Term {
+                    x: x.operand(&a),
+                    y: y.operand(&b),
+                }];
                 let computed = self.device.bilinear(map, &mut product, &terms);
                 computed.map_err(|error| self.channel.device_failed(error))?;
-                let plan = Plan::new(map, &a, &b, [x, y].map(|mask| is_kept(mask).is_some()));
+                let plan = Plan::new(map, &a, &b, [x, y].map(|mask| mask.kept().is_some()));
                 let windows = match (map, &self.keys) {
                     (Bilinear::Convolution(shape), Some(keys)) => {
                         windows(shape, &plan, &keys.prices).map(|windows| (windows, shape.groups))
@@ -65,7 +68,7 @@ impl Transfer {
                 if let Some((windows, groups)) = windows {
                     self.cross_windows(&windows, groups, &a, &b, &mut product)?;
                 } else {
-                    let name = is_kept(if plan.scalars_are_left { x } else { y });
+                    let name = if plan.scalars_are_left { x } else { y }.kept();
                     let rows = self.cross(&plan, name)?;
                     plan.collect(map, &rows, &mut product);
                 }
@@ -95,6 +98,8 @@ impl Transfer {
                 columns.push(share.to_vec());
                 if let Origin::Keep(name) = origin {
                     let share = Arc::clone(&share);
+                    // A device may have kept an earlier mask of that name.
+                    self.device.forget(name);
                     self.kept.insert(name, KeptMask { share, sent: None });
                 }
                 Ok(share)
