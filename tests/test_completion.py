@@ -12,7 +12,10 @@ from tacit.commands import COMMANDS
 #: Typed words and their completions. The last word is empty after a space.
 CASES = {
     "tacit de": {"demo", "dealer", "device"},
-    "tacit federated ": {"demo", "experiment", "certificates", "serve"},
+    "tacit federated ": {
+        *("demo", "experiment", "certificates", "authority", "request", "admit", "revoke"),
+        "serve",
+    },
     "tacit federated experiment a": {"accuracy", "attacks"},
     "tacit demo --pro": {"--protocol"},
     "tacit demo --protocol ": {"replicated", "replicated-malicious", "additive"},

@@ -85,7 +85,7 @@ INSIDE = {
         ["inbox", "signing"],
         ["config", "mesh"],
         ["channel", "in_process", "tcp"],
-        ["attested", "intake"],
+        ["attested", "intake", "issuing"],
     ],
     "ot": [
         ["error", "rows"],

@@ -19,7 +19,7 @@ REASONS = [
     (r"type string|String|Regex|TfIdf", "Words, which are nothing that is computed on in secret."),
     (r"type complex", "Complex numbers."),
     (r"values are no tensors|Optional|inputs of type (sequence|optional)", "Sequences and optional values."),
-    (r"control flow", "Control flow, which would depend on secret values."),
+    (r"and so would what parties see it do|a Scan is", "Control flow that depends on secret values, and Scan."),
     (r"is of opset|versions of ONNX's operators", OLD),
     (r"operators of 'ai.onnx", OLD),
     (r"training", "Training."),

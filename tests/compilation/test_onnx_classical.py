@@ -384,6 +384,95 @@ def test_trees_of_version_5(tmp_path: Path) -> None:
     same(numbered(), tmp_path, rows(14))
 
 
+@pytest.mark.parametrize("how", ["MIN", "MAX"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_least_and_the_greatest_of_trees(how: str, seed: int, tmp_path: Path) -> None:
+    """What each tree gives of two targets, of an own forest of that tree."""
+    x, made = rows(seed), []
+    for alone in (None, 0, 1, 2):
+        lists = forest("target", 2, seed, MODES)
+        if alone is not None:
+            for kind in ("nodes", "target"):
+                kept = [at for at, tree in enumerate(lists[f"{kind}_treeids"]) if tree == alone]
+                for name in [name for name in lists if name.startswith(f"{kind}_")]:
+                    lists[name] = [lists[name][at] for at in kept]
+        own = {"aggregate_function": how, "base_values": [0.5, -1.0]} if alone is None else {}
+        made.append(classical("TreeEnsembleRegressor", n_targets=2, **own, **lists))
+    each = [ReferenceEvaluator(one).run(None, {"x": x})[0] for one in made[1:]]
+    wanted = (np.min if how == "MIN" else np.max)(each, 0) + np.array([0.5, -1.0])
+    found = load(made[0], tmp_path).module(torch.from_numpy(x))
+    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", [2, 3])
+def test_extremes_of_trees_for_one_target_each(how: int, tmp_path: Path) -> None:
+    """The second target has a tree that is a branch of its own; the first has two."""
+    made = numbered(
+        n_targets=2,
+        aggregate_function=how,
+        nodes_featureids=[0, 1, 2],
+        nodes_modes=helper.make_tensor("m", 2, [3], [0, 1, 2]),
+        nodes_splits=helper.make_tensor("s", 1, [3], [0.5, -0.5, 0.0]),
+        nodes_truenodeids=[0, 2, 4],
+        nodes_trueleafs=[1, 1, 1],
+        nodes_falsenodeids=[1, 3, 5],
+        nodes_falseleafs=[1, 1, 1],
+        tree_roots=[0, 1, 2],
+        leaf_targetids=[0, 0, 0, 0, 1, 1],
+        leaf_weights=helper.make_tensor("w", 1, [6], [1.0, 2.0, 1.5, 0.5, -3.0, 4.0]),
+    )
+    x = rows(16)
+    first = np.where(x[:, 0] <= 0.5, 1.0, 2.0), np.where(x[:, 1] < -0.5, 1.5, 0.5)
+    least = np.minimum(*first) if how == 2 else np.maximum(*first)
+    wanted = np.stack([least, np.where(x[:, 2] >= 0, -3.0, 4.0)], 1)
+    found = load(made, tmp_path).module(torch.from_numpy(x))
+    np.testing.assert_allclose(found.numpy(), wanted)
+
+
+def with_sets(**changes: Any) -> Any:
+    """A branch on a set of three members, one on a set of one, and one that compares."""
+    nan = float("nan")
+    sets = [0.5, -1.0, 2.0, 0.5, nan, 1.5, nan]
+    return numbered(
+        **{
+            "nodes_featureids": [0, 2, 1],
+            "nodes_modes": helper.make_tensor("m", 2, [3], [6, 0, 6]),
+            "nodes_splits": helper.make_tensor("s", 1, [3], [0.0, -0.5, 0.0]),
+            "nodes_truenodeids": [1, 0, 2],
+            "nodes_trueleafs": [0, 1, 1],
+            "nodes_falsenodeids": [2, 1, 3],
+            "nodes_falseleafs": [0, 1, 1],
+            "leaf_targetids": [0, 0, 0, 0],
+            "leaf_weights": helper.make_tensor("w", 1, [4], [1.0, 2.0, 4.0, 8.0]),
+            "membership_values": helper.make_tensor("e", 1, [len(sets)], sets),
+            **changes,
+        }
+    )
+
+
+def test_members_of_sets(tmp_path: Path) -> None:
+    """Sets of different sizes, one with a member twice, in the order of the nodes."""
+    x = np.random.default_rng(1).integers(-4, 5, (200, 4)).astype(np.float32) / 2
+    made = with_sets()
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 200
+    is_first = np.isin(x[:, 0], [0.5, -1.0, 2.0])
+    first = np.where(x[:, 2] <= -0.5, 1.0, 2.0)
+    wanted = np.where(is_first, first, np.where(x[:, 1] == 1.5, 4.0, 8.0))
+    assert 0 < is_first.sum() < 200
+    found = load(made, tmp_path).module(torch.from_numpy(x))
+    np.testing.assert_allclose(found.numpy()[:, 0], wanted)
+
+
+def test_members_of_sets_in_secret(tmp_path: Path) -> None:
+    made, x = with_sets(), rows(17)
+    path = tmp_path / "sets.onnx"
+    path.write_bytes(made.SerializeToString())
+    program, weights = tacit.compile(path)
+    plain = load(made, tmp_path).module(torch.from_numpy(x))
+    (found,), _ = shared(program, weights, torch.from_numpy(x))
+    assert torch.equal(found, plain)
+
+
 def test_names_of_classes_are_counted(tmp_path: Path) -> None:
     made = classical(
         "LinearClassifier",
@@ -405,13 +494,25 @@ def test_names_of_classes_are_counted(tmp_path: Path) -> None:
         (numbered(nodes_featureids=[0, 4]), SetupError, "looks at column 4 of 4"),
         (
             numbered(nodes_modes=helper.make_tensor("m", 2, [2], [0, 6])),
-            UnsupportedOperatorError,
-            "a number is in a set; compare with one number in each node",
+            SetupError,
+            "0 sets for 1 nodes that ask for members",
         ),
         (
-            numbered(aggregate_function=2),
+            numbered(nodes_modes=helper.make_tensor("m", 2, [2], [0, 7])),
+            SetupError,
+            "the comparison 7 is not known",
+        ),
+        (numbered(aggregate_function=4), SetupError, "the aggregate 4 is not known"),
+        (
+            numbered(aggregate_function=2, n_targets=2, leaf_targetids=[0, 1, 0]),
             UnsupportedOperatorError,
-            "its trees are combined by MIN; use SUM or AVERAGE",
+            "leaves that count for a target, and others that do not.*; give each leaf a weight for "
+            "the same targets, or combine by SUM",
+        ),
+        (
+            numbered(aggregate_function=3, n_targets=2),
+            UnsupportedOperatorError,
+            "no tree counts for its target 1; leave targets without trees out",
         ),
         (
             classical("OneHotEncoder", cats_strings=["a", "b"]),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use time::{Duration, OffsetDateTime};
 
 /// Allowed difference between clocks: certificates are valid from this long ago.
-const BACKDATED: Duration = Duration::hours(1);
+pub(crate) const BACKDATED: Duration = Duration::hours(1);
 
 /// Remedy if files of certificates cannot be written.
 const OTHER: &str = "choose another directory";
@@ -42,12 +42,18 @@ pub struct Generated {
 /// # Errors
 /// `Misuse` for no days or more than a hundred years; `Setup` if the key cannot be made.
 pub fn generate(party: usize, days: u32) -> Result<Generated> {
-    if days == 0 || days > 36_500 {
-        return Err(Error::misuse(format!(
-            "a certificate is valid for 1 to 36500 days, not {days}"
-        )));
-    }
+    check_days(days)?;
     fresh(&name_of(party), days)
+}
+
+/// Refuses an impossible period of validity.
+pub(crate) fn check_days(days: u32) -> Result<()> {
+    if (1..=36_500).contains(&days) {
+        return Ok(());
+    }
+    Err(Error::misuse(format!(
+        "a certificate is valid for 1 to 36500 days, not {days}"
+    )))
 }
 
 fn name_of(party: usize) -> String {
@@ -132,6 +138,41 @@ pub fn write_directory(parties: usize, directory: &Path) -> Result<()> {
 /// # Errors
 /// `Setup` if a file exists or cannot be written. Then no file is left.
 pub fn write(names: &[String], directory: &Path) -> Result<()> {
+    let mut files = Vec::new();
+    for name in names {
+        let made = fresh(name, DAYS)?;
+        files.push(File::public(format!("{name}.pem"), made.certificate_pem));
+        files.push(File::key(format!("{name}.key"), made.key_pem));
+    }
+    write_files(&files, directory)
+}
+
+/// A file that is to be written.
+pub(crate) struct File {
+    name: String,
+    text: String,
+    mode: u32,
+}
+
+impl File {
+    /// A file that everybody may read.
+    pub(crate) fn public(name: String, text: String) -> Self {
+        let mode = 0o644;
+        Self { name, text, mode }
+    }
+
+    /// A private key.
+    pub(crate) fn key(name: String, text: String) -> Self {
+        let mode = 0o600;
+        Self { name, text, mode }
+    }
+}
+
+/// Writes files in a directory; nothing is overwritten.
+///
+/// # Errors
+/// `Setup` if a file exists or cannot be written. Then no file is left.
+pub(crate) fn write_files(files: &[File], directory: &Path) -> Result<()> {
     let failed = |path: &Path, error: &io::Error| {
         let (reason, remedy) = match error.kind() {
             ErrorKind::AlreadyExists => (
@@ -143,30 +184,21 @@ pub fn write(names: &[String], directory: &Path) -> Result<()> {
         let path = path.display();
         Error::setup(Fault::new(format!("cannot write {path}: {reason}"), remedy))
     };
-    let file = |name: &str, ending: &str| directory.join(format!("{name}.{ending}"));
     fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
-    let all = names
-        .iter()
-        .flat_map(|name| [file(name, "pem"), file(name, "key")]);
-    if let Some(path) = all.into_iter().find(|path| path.exists()) {
+    let mut all = files.iter().map(|file| directory.join(&file.name));
+    if let Some(path) = all.find(|path| path.exists()) {
         return Err(failed(&path, &ErrorKind::AlreadyExists.into()));
     }
     let mut written: Vec<(PathBuf, Unfinished)> = Vec::new();
-    for name in names {
-        let made = fresh(name, DAYS)?;
-        for (ending, text, mode) in [
-            ("pem", made.certificate_pem, 0o644),
-            ("key", made.key_pem, 0o600),
-        ] {
-            let path = file(name, ending);
-            let unfinished = Unfinished::create(&path, mode).and_then(|(unfinished, mut file)| {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()?;
-                Ok(unfinished)
-            });
-            let unfinished = unfinished.map_err(|error| failed(&path, &error))?;
-            written.push((path, unfinished));
-        }
+    for File { name, text, mode } in files {
+        let path = directory.join(name);
+        let unfinished = Unfinished::create(&path, *mode).and_then(|(unfinished, mut file)| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            Ok(unfinished)
+        });
+        let unfinished = unfinished.map_err(|error| failed(&path, &error))?;
+        written.push((path, unfinished));
     }
     // All files are on the disk. From here on, either all of them get their names or none does.
     let mut named = Vec::new();

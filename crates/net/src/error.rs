@@ -259,6 +259,41 @@ pub enum CertificateFault {
     },
 }
 
+/// Why an authority's certificate does not let a client in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Denial {
+    /// The authority did not sign it, or it is damaged or of a kind that clients do not use.
+    OtherIssuer,
+    /// It names no client, or several.
+    NoNumber,
+    /// Its key cannot sign submissions.
+    CannotSign {
+        /// The client that it names.
+        client: usize,
+    },
+    /// It names a client beyond the federation's.
+    Beyond {
+        /// The client that it names.
+        client: usize,
+        /// The number of clients.
+        most: usize,
+    },
+    /// It is revoked.
+    Revoked {
+        /// The client that it names.
+        client: usize,
+    },
+    /// The list of revoked certificates is out of date.
+    OldList {
+        /// When the next list was due, in seconds since 1970.
+        at: u64,
+    },
+    /// The list of revoked certificates is not the authority's.
+    WrongList,
+    /// The authority's own certificate is not valid now.
+    OldAuthority,
+}
+
 /// Why no link can be made: certificates, keys, greetings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SetupFault {
@@ -290,6 +325,8 @@ pub enum SetupFault {
         /// Whether the callers are clients, not members.
         clients: bool,
     },
+    /// A client is not admitted by the authority.
+    NotAdmitted(Denial),
     /// A caller presented no certificate.
     NoCertificate,
     /// A client presented no certificate.

@@ -7,6 +7,7 @@
 //! | [`in_process`] | links between threads of one process |
 //! | [`tcp`] | links between processes: TCP with TLS 1.3 and mutual, pinned certificates |
 //! | [`certificates`], [`config`] | making certificates, reading `parties.toml` |
+//! | [`issuing`] | a clients' authority |
 //! | [`intake`] | how clients outside of the mesh submit vectors to three servers |
 //! | [`attested`] | exchanging evidence; after it, all messages are signed |
 //! | [`frame`] | the wire format and its decoder |
@@ -33,6 +34,7 @@ pub mod in_process;
 mod inbox;
 pub mod intake;
 pub mod interruption;
+pub mod issuing;
 mod kinds;
 mod mesh;
 mod meter;
@@ -49,8 +51,8 @@ pub mod writing;
 pub use agreement::{Agreement, Disagreement, LONGEST_PIGGYBACK};
 pub use channel::{Channel, Patience, Suspended, Tap, Watch};
 pub use error::{
-    CertificateFault, DEALER, Difference, Error, Fault, Name, PeerFault, Place, Result, SetupFault,
-    SignatureFault, cause, no_thread,
+    CertificateFault, DEALER, Denial, Difference, Error, Fault, Name, PeerFault, Place, Result,
+    SetupFault, SignatureFault, cause, no_thread,
 };
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};

@@ -1,7 +1,7 @@
 //! Texts of errors. Only this module turns the data of [`error`](crate::error) into text.
 
 use crate::error::{
-    CertificateFault, DEALER, Difference, Error, Fault, FrameError, Name, PeerFault, Place,
+    CertificateFault, DEALER, Denial, Difference, Error, Fault, FrameError, Name, PeerFault, Place,
     SetupFault, SignatureFault,
 };
 use crate::kinds::{KINDS, date};
@@ -85,7 +85,7 @@ impl<'a> Voice<'a> {
         }
     }
 
-    fn name(&self, name: Name) -> String {
+    pub(crate) fn name(&self, name: Name) -> String {
         match name {
             Name::Member(member) => self.words.name(member),
             Name::Server(server) => format!("server {server}"),
@@ -351,6 +351,54 @@ impl CertificateFault {
     }
 }
 
+impl Denial {
+    /// Returns the problem and the remedy as two texts.
+    fn said(&self) -> Fault {
+        const NEW: &str = "get one by `tacit federated admit` from the clients' authority";
+        const LIST: &str = "give this server the authority's current list of revoked certificates";
+        match self {
+            Self::OtherIssuer => Fault::new(
+                "the certificate is not signed by the clients' authority, or is not a client's",
+                NEW,
+            ),
+            Self::NoNumber => Fault::new(
+                "the certificate names no client, as client-7.tacit does",
+                NEW,
+            ),
+            Self::CannotSign { client } => Fault::new(
+                format!("the key of client {client} cannot sign submissions"),
+                "make an ECDSA P-256 key by `tacit federated request`",
+            ),
+            Self::Beyond { client, most } => Fault::new(
+                format!(
+                    "the certificate names client {client}, and there are clients 0 to {}",
+                    most - 1
+                ),
+                "get one of a free number, or begin a federation of more clients",
+            ),
+            Self::Revoked { client } => Fault::new(
+                format!("the certificate of client {client} is revoked"),
+                NEW,
+            ),
+            Self::OldList { at } => Fault::new(
+                format!(
+                    "this server's list of revoked certificates is out of date since {}",
+                    date(*at)
+                ),
+                LIST,
+            ),
+            Self::WrongList => Fault::new(
+                "this server's list of revoked certificates is not signed by the clients' authority",
+                LIST,
+            ),
+            Self::OldAuthority => Fault::new(
+                "the certificate of the clients' authority is not valid now",
+                "check the clock of this machine, or begin with a new authority",
+            ),
+        }
+    }
+}
+
 impl SetupFault {
     /// Returns the problem and the remedy as two texts.
     #[must_use]
@@ -397,6 +445,7 @@ impl SetupFault {
                     format!("put each {called}'s current certificate into {this}'s configuration"),
                 )
             }
+            Self::NotAdmitted(denial) => denial.said(),
             Self::NoCertificate => "it presented no certificate".into(),
             Self::NoClientCertificate => {
                 "it presented no certificate, and each client must present its own".into()

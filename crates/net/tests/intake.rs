@@ -8,7 +8,7 @@ use net::certificates::generate_for_period;
 use net::intake::round::Terms;
 use net::intake::statement::{Hash, Piece, Statement};
 use net::intake::ticket::Tickets;
-use net::intake::{Client, Federation, HELD, Intake, KEEPER, REST, SEED, SERVERS, Task};
+use net::intake::{Client, Clients, Federation, HELD, Intake, KEEPER, REST, SEED, SERVERS, Task};
 use net::tcp::Listener;
 use net::{Error, Result};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl World {
                 &federation,
                 server,
                 key,
-                &clients.certificates,
+                &Clients::Pinned(&clients.certificates),
                 None,
             )
             .unwrap()
@@ -87,7 +87,16 @@ impl World {
             &self.clients.certificates[certificate],
             &self.clients.keys[certificate],
         );
-        Client::new(&self.federation, number, pem, key, &self.addresses, None).unwrap()
+        Client::new(
+            &self.federation,
+            number,
+            pem,
+            key,
+            &self.addresses,
+            None,
+            None,
+        )
+        .unwrap()
     }
 
     /// Returns the clients that each server has whole.
@@ -433,8 +442,15 @@ fn where_an_intake_was_closed_another_one_is_opened_at_once() {
     for _ in 0..20 {
         let listener = Listener::bind(&address).unwrap();
         let key = &servers.keys[0];
-        let intake =
-            Intake::open(listener, &federation, 0, key, &clients.certificates, None).unwrap();
+        let intake = Intake::open(
+            listener,
+            &federation,
+            0,
+            key,
+            &Clients::Pinned(&clients.certificates),
+            None,
+        )
+        .unwrap();
         intake.address().clone_into(&mut address);
     }
 }

@@ -11,7 +11,7 @@ use mpc::client_update::{Floats, Learned};
 use mpc::width::Width;
 use net::intake::evidence::Voucher;
 use net::intake::round::Terms;
-use net::intake::{self, Federation, REST};
+use net::intake::{self, Clients, Federation, REST};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
@@ -46,7 +46,13 @@ fn voucher(attestation: Option<&Attestation>) -> Option<Arc<dyn Voucher>> {
 #[pymethods]
 impl Intake {
     #[new]
-    #[pyo3(signature = (listener, federation, servers, server, key, clients, attestation=None))]
+    #[pyo3(signature = (
+        listener, federation, servers, server, key, clients, attestation=None, authority=None
+    ))]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what an intake is of, named in Python"
+    )]
     fn new(
         listener: &Listener,
         federation: &str,
@@ -55,10 +61,18 @@ impl Intake {
         key: &str,
         clients: Vec<String>,
         attestation: Option<&Attestation>,
+        authority: Option<(String, usize)>,
     ) -> PyResult<Self> {
         let federation = Federation::new(federation, &servers).map_err(raise_at_server)?;
         let voucher = voucher(attestation);
         let listener = listener.take()?;
+        let clients = match &authority {
+            None => Clients::Pinned(&clients),
+            Some((authority, most)) => Clients::Admitted {
+                authority,
+                most: *most,
+            },
+        };
         let inner = intake::Intake::open(listener, &federation, server, key, &clients, voucher);
         Ok(Self {
             inner: inner.map_err(raise_at_server)?,
@@ -71,6 +85,11 @@ impl Intake {
     #[getter]
     fn address(&self) -> &str {
         self.inner.address()
+    }
+
+    /// Replaces the list of certificates that do not count any more.
+    fn revoke(&self, revoked: Option<&str>) -> PyResult<()> {
+        self.inner.revoke(revoked).map_err(raise_at_server)
     }
 
     /// Begins a round with vectors of `numbers` numbers of `bits` bits, and `timeout` seconds for
@@ -353,7 +372,13 @@ pub struct Task {
 #[pymethods]
 impl Client {
     #[new]
-    #[pyo3(signature = (federation, servers, addresses, number, certificate, key, attestation=None))]
+    #[pyo3(signature = (
+        federation, servers, addresses, number, certificate, key, attestation=None, authority=None
+    ))]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what a client is of, named in Python"
+    )]
     fn new(
         federation: &str,
         servers: Vec<String>,
@@ -362,10 +387,19 @@ impl Client {
         certificate: &str,
         key: &str,
         attestation: Option<&Attestation>,
+        authority: Option<&str>,
     ) -> PyResult<Self> {
         let federation = Federation::new(federation, &servers).map_err(raise_at_client)?;
         let voucher = voucher(attestation);
-        let inner = intake::Client::new(&federation, number, certificate, key, &addresses, voucher);
+        let inner = intake::Client::new(
+            &federation,
+            number,
+            certificate,
+            key,
+            &addresses,
+            voucher,
+            authority,
+        );
         Ok(Self {
             inner: inner.map_err(raise_at_client)?,
             spare: Mutex::default(),

@@ -85,6 +85,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module
     )?)?;
     module.add_function(wrap_pyfunction!(certificates::write_certificates, module)?)?;
+    module.add_function(wrap_pyfunction!(certificates::write_authority, module)?)?;
+    module.add_function(wrap_pyfunction!(certificates::write_request, module)?)?;
+    module.add_function(wrap_pyfunction!(certificates::admit, module)?)?;
+    module.add_function(wrap_pyfunction!(certificates::revoke, module)?)?;
+    module.add_function(wrap_pyfunction!(certificates::check_admission, module)?)?;
     module.add_function(wrap_pyfunction!(certificates::read_private_key, module)?)?;
     module.add_function(wrap_pyfunction!(certificates::check_certificate, module)?)?;
     module.add_function(wrap_pyfunction!(local::ring_matmul, module)?)?;

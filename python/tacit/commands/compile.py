@@ -1,6 +1,7 @@
 """``tacit compile``: compiles a model to a program and its weights."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,14 @@ def add(commands: Any) -> None:
         metavar="NAME",
         help="an output of the file that the program computes, such as label; by default all",
     )
+    parser.add_argument(
+        "--public",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an input of the file that all parties know, such as use_cache=0: a number, or several "
+        "as NAME=1,2,3; the program is made for it, and takes the other inputs only",
+    )
     parser.set_defaults(command=run)
 
 
@@ -125,12 +134,27 @@ def run(parsed: argparse.Namespace) -> None:
         shapes=shapes,
         secret=parsed.secret,
         results=parsed.result,
+        public=dict(map(_public, parsed.public)) or None,
         progress=lambda what: print(f"tacit: {what} ...", file=sys.stderr),
     )
     program.save(parsed.output)
     weights.save(at)
     print(f"{parsed.output}: the program, for all parties; BLAKE3 {program.digest}")
     print(f"{at}: its weights, for their owner alone")
+
+
+def _public(text: str) -> tuple[str, float | int | list[float | int]]:
+    name, _, values = text.partition("=")
+    try:
+        found = [json.loads(each) for each in values.split(",")]
+        if not name or any(not isinstance(each, int | float) for each in found):
+            raise ValueError
+    except ValueError:
+        raise MisuseError(
+            f"--public {text}: the form is NAME=VALUE with a number or true or false, or several as "
+            "NAME=1,2,3"
+        ) from None
+    return name, found[0] if len(found) == 1 else found
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

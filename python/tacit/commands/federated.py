@@ -3,6 +3,7 @@
 from typing import Any
 
 from tacit.commands import (
+    federated_admission,
     federated_certificates,
     federated_demo,
     federated_experiment,
@@ -10,7 +11,13 @@ from tacit.commands import (
 )
 
 #: Commands of ``tacit federated``, one per file.
-COMMANDS = (federated_demo, federated_experiment, federated_certificates, federated_serve)
+COMMANDS = (
+    federated_demo,
+    federated_experiment,
+    federated_certificates,
+    federated_admission,
+    federated_serve,
+)
 
 
 def add(commands: Any) -> None:

@@ -138,6 +138,9 @@ def run(parsed: argparse.Namespace) -> None:
             report = server.round(model, models=models)
             print(_line(report), flush=True)
             model = report.model
+            every = federation.settings.evaluate_every
+            if every and server.ended % every == 0:
+                print(_line(server.evaluate(model)), flush=True)
 
 
 def _say_that_all_ended(parsed: argparse.Namespace, ended: int) -> None:
@@ -235,7 +238,8 @@ def _line(report: "Report") -> str:
     if report.failure is not None:
         result = f"nothing: {report.failure}"
     else:
-        result = f"{counted(len(report.accepted), 'client')} in {report.seconds:.2f} s"
+        what = "evaluated by " if report.is_evaluation else ""
+        result = f"{what}{counted(len(report.accepted), 'client')} in {report.seconds:.2f} s"
     result += "".join(f"; mean {name} {value:.4g}" for name, value in report.metrics.items())
     if report.fraction is not None:
         result += f"; {report.fraction:.3g} of the clients below the bound of {report.norm:.4g}"

@@ -80,6 +80,7 @@ def compile(  # noqa: A001
     shapes: Mapping[str, Sequence[int]] | None = None,
     secret: Collection[str] = (),
     results: Collection[str] = (),
+    public: Mapping[str, Any] | None = None,
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Weights]:
     """Compiles a model for inference on secret data.
@@ -127,6 +128,9 @@ def compile(  # noqa: A001
             reports which.
         results: names of the outputs of a file or an estimator that the program computes, such as
             "label"; by default all.
+        public: inputs of a file that all parties know, by name: numbers, lists or tensors. They
+            become part of the program, which takes the others only. So control flow may depend on
+            them.
         progress: called with a message about each step.
 
     Raises:
@@ -146,7 +150,7 @@ def compile(  # noqa: A001
     if labels is not None and calibrate is None:
         raise MisuseError("labels belong to calibration data, and none are given")
     progress("reading the model")
-    draft = draft_of(model, example, shapes, calibrate, secret, results)
+    draft = draft_of(model, example, shapes, calibrate, secret, results, public)
     verify_draft(draft)
     if draft.public:
         progress(

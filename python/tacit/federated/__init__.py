@@ -5,5 +5,6 @@ round."""
 
 from tacit.errors import SubmissionWarning
 from tacit.federated.service.client import Client, Receipt, Task
+from tacit.federated.service.rejoining import Measured, Trained
 
-__all__ = ["Client", "Receipt", "SubmissionWarning", "Task"]
+__all__ = ["Client", "Measured", "Receipt", "SubmissionWarning", "Task", "Trained"]

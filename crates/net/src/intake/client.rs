@@ -76,7 +76,8 @@ pub struct Client {
 impl Client {
     /// Makes a client with its number, its certificate and private key in PEM, and the addresses of
     /// the servers. Makes no connection yet. With a `voucher` the client judges a server's evidence
-    /// on each connection, before it asks for anything else.
+    /// on each connection, before it asks for anything else. With an `authority`, whose
+    /// certificate is in PEM, the client's is one that the authority signed.
     ///
     /// # Errors
     /// `Setup` for a certificate or key that cannot be used; `Misuse` for another number of
@@ -88,6 +89,7 @@ impl Client {
         key: &str,
         addresses: &[String],
         voucher: Option<Arc<dyn Voucher>>,
+        authority: Option<&str>,
     ) -> Result<Self> {
         if addresses.len() != SERVERS || number >= MOST_CLIENTS {
             return Err(Error::misuse(format!(
@@ -103,6 +105,8 @@ impl Client {
             certificates: vec![certificate.to_owned()],
             key: key.to_owned(),
         };
+        let admission = authority.map(|pem| tls::admission(pem, MOST_CLIENTS));
+        let admission = admission.transpose()?;
         let traffic = Arc::<Traffic>::default();
         let verified = Arc::<AtomicU64>::default();
         let intake = federation.id();
@@ -130,7 +134,7 @@ impl Client {
                 number: at,
                 address: address.clone(),
                 own: (names.1, certificate.to_owned()),
-                tls: tls::client_config(theirs, &identity, names)?,
+                tls: tls::client_config(theirs, &identity, names, admission.as_ref())?,
                 connection: Mutex::default(),
                 traffic: Arc::clone(&traffic),
                 attesting: attesting.clone(),

@@ -12,8 +12,8 @@
 //! | [`Client`] | a client's side |
 //!
 //! Clients connect; servers never do. The connections use TLS 1.3 as between parties, with both
-//! sides pinned: a client knows the three servers' certificates, and a server knows the clients'.
-//! The certificate determines the client's number.
+//! sides pinned: a client knows the three servers' certificates, and a server knows the clients',
+//! or that of the authority which admits them. The certificate determines the client's number.
 //!
 //! A vector consists of three pieces: two seeds, and the rest, which is the difference between the
 //! vector and what the seeds expand to. A client first *offers* its signed statement, and sends
@@ -87,6 +87,19 @@ pub fn words_of(piece: usize, words: u64) -> u64 {
     if piece == REST { words } else { SEED }
 }
 
+/// The clients that an intake answers.
+pub enum Clients<'a> {
+    /// Clients of these certificates by number, in PEM.
+    Pinned(&'a [String]),
+    /// Clients to whom an authority has given certificates.
+    Admitted {
+        /// The authority's certificate in PEM.
+        authority: &'a str,
+        /// Clients are numbered below this.
+        most: usize,
+    },
+}
+
 /// A federation that clients submit to.
 #[derive(Clone)]
 pub struct Federation {
@@ -126,6 +139,23 @@ impl Federation {
     pub fn id(&self) -> Hash {
         self.id
     }
+}
+
+/// Checks an authority's certificate, its list of revoked ones, and a client's certificate that it
+/// signed, all in PEM.
+///
+/// # Errors
+/// `Setup` for the first that does not count now.
+pub fn check_admission(
+    authority: &str,
+    list: Option<&str>,
+    certificate: Option<(&str, usize)>,
+) -> Result<()> {
+    let admission = crate::tcp::tls::admission(authority, MOST_CLIENTS)?;
+    admission.revoke(list)?;
+    certificate.map_or(Ok(()), |(pem, client)| {
+        crate::tcp::tls::admitted(&admission, pem, Name::Client(client)).map(drop)
+    })
 }
 
 /// Reads certificates from their PEM texts.

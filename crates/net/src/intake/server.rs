@@ -5,12 +5,13 @@ use super::round::{Gathered, Round, Terms};
 use super::serving::serve;
 use super::state::{Content, Ended, IntakeState, Refused, State};
 use super::ticket::Tickets;
-use super::{Federation, KEEPER, MOST_CLIENTS, SERVERS, certificates};
+use super::{Clients, Federation, KEEPER, MOST_CLIENTS, SERVERS, certificates};
 use crate::certificates::Identity;
 use crate::error::{Error, Name, Result, cause, no_thread};
 use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::Listener;
+use crate::tcp::admission::Callers;
 use crate::tcp::tls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpStream;
@@ -31,9 +32,8 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Opens the intake, which answers clients from now on. `key` is the server's private key, and
-    /// `clients` are the certificates of all clients by number, all in PEM. With a `voucher` the
-    /// server attests to each client before it takes anything from it.
+    /// Opens the intake, which answers clients from now on. `key` is the server's private key in
+    /// PEM. With a `voucher` the server attests to each client before it takes anything from it.
     ///
     /// # Errors
     /// `Setup` for certificates or a key that cannot be used, or a machine that cannot attest;
@@ -43,11 +43,14 @@ impl Intake {
         federation: &Federation,
         server: usize,
         key: &str,
-        clients: &[String],
+        clients: &Clients<'_>,
         voucher: Option<Arc<dyn Voucher>>,
     ) -> Result<Self> {
-        if server >= SERVERS || clients.is_empty() || clients.len() > MOST_CLIENTS {
-            let count = clients.len();
+        let count = match clients {
+            Clients::Pinned(certificates) => certificates.len(),
+            Clients::Admitted { most, .. } => *most,
+        };
+        if server >= SERVERS || !(1..=MOST_CLIENTS).contains(&count) {
             return Err(Error::misuse(format!(
                 "server {server} with {count} clients: a federation has servers 0 to {} and 1 to \
                  {MOST_CLIENTS} \
@@ -55,8 +58,15 @@ impl Intake {
                 SERVERS - 1
             )));
         }
-        let names = (0..clients.len()).map(Name::Client).collect();
-        let clients = tls::clients(certificates(clients, Name::Client)?, names)?;
+        let clients = match clients {
+            Clients::Pinned(pinned) => {
+                let names = (0..count).map(Name::Client).collect();
+                Callers::Pinned(tls::clients(certificates(pinned, Name::Client)?, names)?)
+            }
+            Clients::Admitted { authority, most } => {
+                Callers::Admitted(Arc::new(tls::admission(authority, *most)?))
+            }
+        };
         let own = federation.certificates[server].clone();
         let vouching = voucher.map(|voucher| Vouching::new(voucher, federation.id(), server, &own));
         let identity = Identity {
@@ -103,6 +113,22 @@ impl Intake {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Replaces the list of certificates that do not count any more, in PEM, of clients that an
+    /// authority admits. It applies from the next request of each client on.
+    ///
+    /// # Errors
+    /// `Setup` for a text that is no such list, or one of another authority; `Misuse` for clients
+    /// whose certificates are pinned.
+    pub fn revoke(&self, list: Option<&str>) -> Result<()> {
+        self.process.check("this intake")?;
+        match &self.shared.clients {
+            Callers::Admitted(admission) => admission.revoke(list),
+            Callers::Pinned(_) => Err(Error::misuse(
+                "certificates that servers have are replaced, not revoked",
+            )),
+        }
     }
 
     /// Begins a round. Forgets an earlier round, except for its outcome.

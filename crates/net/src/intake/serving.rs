@@ -12,6 +12,7 @@ use super::{HELD, REST, WORDS};
 use crate::error::SetupFault;
 use crate::tcp::tls;
 use crate::wording::Voice;
+use rustls::pki_types::CertificateDer;
 use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -50,7 +51,7 @@ impl From<io::Error> for End {
 
 /// Answers a connection until it ends. Returns its client, if the connection got that far.
 pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<usize> {
-    let (client, mut stream) = match welcome(intake, socket) {
+    let (client, certificate, mut stream) = match welcome(intake, socket) {
         Ok(welcome) => welcome,
         Err(error) => {
             let reason = said(&tls::callers(&error));
@@ -73,6 +74,12 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
         (stream.sock.until, stream.sock.silence) = (Instant::now() + IDLE, IDLE);
         match Request::read(&mut stream)
             .map_err(End::from)
+            .and_then(|request| {
+                // It may have expired, or have been revoked, since the last request.
+                let checked = intake.clients.check(&certificate);
+                checked.map_err(|fault| End::Refused(said(&fault)))?;
+                Ok(request)
+            })
             .and_then(|request| match request {
                 Request::Attest { federation, nonce } if !has_shown => {
                     has_shown = true;
@@ -80,7 +87,14 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
                     show(intake, client, &mut stream, nonce)
                 }
                 _ if intake.vouching.is_some() && !has_shown => Err(End::Refused(UNASKED.into())),
-                request => answer(intake, (client, id), &mut stream, request),
+                request => {
+                    let caller = Caller {
+                        client,
+                        id,
+                        certificate: &certificate,
+                    };
+                    answer(intake, &caller, &mut stream, request)
+                }
             }) {
             Ok(()) => {}
             Err(End::Refused(reason)) => {
@@ -97,8 +111,11 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
     }
 }
 
-/// Runs the handshake and identifies the client by its certificate.
-fn welcome(intake: &IntakeState, socket: TcpStream) -> io::Result<(usize, Stream)> {
+/// Runs the handshake and identifies the client by its certificate, which is returned with it.
+fn welcome(
+    intake: &IntakeState,
+    socket: TcpStream,
+) -> io::Result<(usize, CertificateDer<'static>, Stream)> {
     let limit = Instant::now() + SILENCE;
     let mut socket = Socket::new(socket, limit, Arc::default(), Arc::default())?;
     let mut connection =
@@ -107,9 +124,11 @@ fn welcome(intake: &IntakeState, socket: TcpStream) -> io::Result<(usize, Stream
         connection.complete_io(&mut socket)?;
     }
     let presented = connection.peer_certificates().and_then(<[_]>::first);
-    let client = presented.and_then(|certificate| intake.clients.owner(certificate));
+    let certificate = presented.ok_or(ErrorKind::PermissionDenied)?;
+    let certificate = certificate.clone().into_owned();
+    let client = intake.clients.owner(&certificate);
     let client = client.ok_or(ErrorKind::PermissionDenied)?;
-    Ok((client, StreamOwned::new(connection, socket)))
+    Ok((client, certificate, StreamOwned::new(connection, socket)))
 }
 
 /// Returns the text about a failed connection for the client and for the server's report. The
@@ -127,9 +146,22 @@ fn end(intake: &IntakeState, client: usize, stream: &mut Stream, reason: &str) {
     }
 }
 
+/// Who calls on a connection.
+struct Caller<'a> {
+    client: usize,
+    /// Number of the connection.
+    id: u64,
+    /// The certificate that the client proved to have the key of.
+    certificate: &'a CertificateDer<'static>,
+}
+
 fn answer(
     intake: &IntakeState,
-    (client, id): (usize, u64),
+    &Caller {
+        client,
+        id,
+        certificate,
+    }: &Caller<'_>,
     stream: &mut Stream,
     request: Request,
 ) -> Result<(), End> {
@@ -147,11 +179,7 @@ fn answer(
             tickets,
             signature,
         } => {
-            if !is_signed(
-                intake.clients.certificate(client),
-                &statement.to_bytes(),
-                &signature,
-            ) {
+            if !is_signed(certificate, &statement.to_bytes(), &signature) {
                 return Err(End::Refused(format!(
                     "the submission is not signed by the key of client {client}'s certificate"
                 )));

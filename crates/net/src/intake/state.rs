@@ -5,7 +5,7 @@ use super::connections::Connections;
 use super::evidence::Vouching;
 use super::round::Round;
 use super::statement::Hash;
-use crate::tcp::pinned::Pinned;
+use crate::tcp::admission::Callers;
 use rustls::ServerConfig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::TcpStream;
@@ -34,7 +34,7 @@ pub struct Refused {
 pub(super) struct IntakeState {
     pub(super) federation: Hash,
     pub(super) server: usize,
-    pub(super) clients: Arc<Pinned>,
+    pub(super) clients: Callers,
     pub(super) tls: Arc<ServerConfig>,
     /// The server's evidence, if it attests.
     pub(super) vouching: Option<Vouching>,

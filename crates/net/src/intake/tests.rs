@@ -7,7 +7,7 @@ use super::state::{MORE_REASONS, MOST_REASONS, Refused};
 use super::statement::{Hash, Piece, STATEMENT, Statement, signer};
 use super::ticket::{SHOWN, Tickets};
 use super::wire::{LONGEST_BODY, Reply, Request, VERSION};
-use super::{Federation, HELD, Intake, REST, SEED, SERVERS};
+use super::{Clients, Federation, HELD, Intake, REST, SEED, SERVERS};
 use crate::certificates::{self, Generated, Identity};
 use crate::error::{Name, SetupFault};
 use crate::tcp::{Listener, tls};
@@ -66,7 +66,7 @@ impl Raw {
             &federation,
             1,
             &servers[1].key_pem,
-            &clients,
+            &Clients::Pinned(&clients),
             None,
         )
         .unwrap();
@@ -101,7 +101,7 @@ impl Raw {
         };
         let server = self.federation.certificates[1].clone();
         let names = (Name::Server(1), Name::Client(0));
-        let config = tls::client_config(server, &identity, names).unwrap();
+        let config = tls::client_config(server, &identity, names, None).unwrap();
         tls::handshake(&config, self.dial()).unwrap()
     }
 
@@ -582,7 +582,7 @@ fn without_a_certificate_nobody_is_heard() {
         };
         let names = (Name::Server(1), Name::Client(0));
         let server = raw.federation.certificates[1].clone();
-        let config = tls::client_config(server, &identity, names).unwrap();
+        let config = tls::client_config(server, &identity, names, None).unwrap();
         let heard =
             tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0]));
         let refusal = tls::refusal(&heard.unwrap_err());

@@ -6,6 +6,7 @@
 //! refused and does not end the set-up. A *party* that is set up wrongly does end it, and tells the
 //! others why.
 
+pub(crate) mod admission;
 mod conversations;
 mod examination;
 mod hello;

@@ -122,7 +122,9 @@ pub(super) struct Outdated {
     pub(super) fault: SetupFault,
 }
 
-fn certificate_error(reason: impl std::error::Error + Send + Sync + 'static) -> rustls::Error {
+pub(crate) fn certificate_error(
+    reason: impl std::error::Error + Send + Sync + 'static,
+) -> rustls::Error {
     rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::from(Box::<
         dyn std::error::Error + Send + Sync,
     >::from(
@@ -130,7 +132,7 @@ fn certificate_error(reason: impl std::error::Error + Send + Sync + 'static) -> 
     )))))
 }
 
-fn no_tls12() -> rustls::Error {
+pub(crate) fn no_tls12() -> rustls::Error {
     rustls::Error::General("TLS 1.2 is not supported".to_owned())
 }
 

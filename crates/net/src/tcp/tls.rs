@@ -5,14 +5,17 @@
 //! it holds the key. Host names play no part. No session is resumed.
 
 use super::Identity;
+use super::admission::{Admission, Callers};
 use super::pinned::{AnyPeer, OnePeer, Outdated, Pinned};
-use crate::error::{Error, Name, Result, SetupFault, cause};
+use crate::error::{CertificateFault, Error, Fault, Name, Result, SetupFault, cause};
 use crate::kinds::{certificate, usable_of};
 use crate::roster::Roster;
+use crate::wording::Voice;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, OtherError, ServerConfig, ServerConnection,
     StreamOwned,
@@ -53,7 +56,7 @@ impl Tls {
                 client(OnePeer::new(&pinned, peer), Some(own)).map_err(unfit)
             })
             .collect::<Result<Vec<_>>>()?;
-        let verifier = AnyPeer::party(&pinned);
+        let verifier = Arc::new(AnyPeer::party(&pinned));
         let server = listening(verifier, pinned.chain(party), whose, identity)?;
         Ok(Self {
             pinned,
@@ -113,10 +116,14 @@ pub(crate) fn client_config(
     server: CertificateDer<'static>,
     identity: &Identity,
     (theirs, whose): (Name, Name),
+    authority: Option<&Admission>,
 ) -> Result<Arc<ClientConfig>> {
     let pinned = Arc::new(Pinned::new(vec![server], vec![theirs], provider())?);
     let own = identity.certificates.first().map_or("", String::as_str);
-    let own = usable_of(whose, own)?;
+    let own = match authority {
+        None => usable_of(whose, own)?,
+        Some(authority) => admitted(authority, own, whose)?,
+    };
     let pair = Some((vec![own], key(whose, identity)?));
     client(OnePeer::new(&pinned, 0), pair).map_err(|_| unfit(whose))
 }
@@ -127,7 +134,46 @@ pub(crate) fn fault_of_own(error: &io::Error, pem: &str, whose: Name) -> Option<
     matches!(inner(error), Some(rustls::Error::AlertReceived(_))).then_some(())?;
     let own = vec![certificate(pem)?];
     let pinned = Pinned::distinct(own, vec![whose], provider());
-    pinned.ok()?.check_period(0, UnixTime::now()).err()
+    let fault = pinned.ok()?.check_period(0, UnixTime::now()).err()?;
+    // The certificate was checked before it was presented, but one that an authority signed is not
+    // of the kind that is pinned.
+    let is_of_another_kind = matches!(
+        fault,
+        SetupFault::Certificate {
+            fault: CertificateFault::Unusable,
+            ..
+        }
+    );
+    (!is_of_another_kind).then_some(fault)
+}
+
+/// Reads a client's own certificate, which an authority signed for it.
+pub(crate) fn admitted(
+    authority: &Admission,
+    pem: &str,
+    whose: Name,
+) -> Result<CertificateDer<'static>> {
+    let faulty = |fault| Error::setup(SetupFault::Certificate { of: whose, fault });
+    let own = certificate(pem).ok_or_else(|| faulty(CertificateFault::NoPem))?;
+    authority
+        .check(&own, UnixTime::now())
+        .map_err(Error::setup)?;
+    match authority.owner(&own) {
+        Some(client) if Name::Client(client) == whose => Ok(own),
+        owner => {
+            let (owner, whose) = (owner.map(Name::Client), Voice::PARTY.name(whose));
+            let owner = owner.map_or_else(String::new, |owner| Voice::PARTY.name(owner));
+            Err(Error::setup(Fault::new(
+                format!("the certificate of {whose} is one of {owner}"),
+                "give each its own",
+            )))
+        }
+    }
+}
+
+/// Admits clients below `most` whose certificates an authority signed.
+pub(crate) fn admission(authority: &str, most: usize) -> Result<Admission> {
+    Admission::new(authority, most, provider())
 }
 
 /// Returns the configuration with which a server listens for clients, each of which must present
@@ -136,11 +182,15 @@ pub(crate) fn intake(
     whose: Name,
     own: CertificateDer<'static>,
     identity: &Identity,
-    clients: &Arc<Pinned>,
+    clients: &Callers,
 ) -> Result<Arc<ServerConfig>> {
     // The server's own certificate must be valid now, as that of any party.
     Pinned::new(vec![own.clone()], vec![whose], provider())?;
-    listening(AnyPeer::client(clients), vec![own], whose, identity)
+    let verifier: Arc<dyn ClientCertVerifier> = match clients {
+        Callers::Pinned(pinned) => Arc::new(AnyPeer::client(pinned)),
+        Callers::Admitted(admission) => Arc::clone(admission) as _,
+    };
+    listening(verifier, vec![own], whose, identity)
 }
 
 /// Pins the certificates of clients, by number.
@@ -152,7 +202,7 @@ pub(crate) fn clients(
 }
 
 fn listening(
-    verifier: AnyPeer,
+    verifier: Arc<dyn ClientCertVerifier>,
     chain: Vec<CertificateDer<'static>>,
     whose: Name,
     identity: &Identity,
@@ -160,7 +210,7 @@ fn listening(
     let mut server = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(unusable)?
-        .with_client_cert_verifier(Arc::new(verifier))
+        .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key(whose, identity)?)
         .map_err(|_| unfit(whose))?;
     server.send_tls13_tickets = 0;

@@ -36,12 +36,14 @@ def draft_of(
     calibrate: Any = None,
     secret: Collection[str] = (),
     results: Collection[str] = (),
+    public: Mapping[str, Any] | None = None,
 ) -> Draft:
     """Makes a draft of a module or an estimator with an example, or of a file.
 
     A file may leave the shapes of its inputs open. They are then those given by name, or the
     example's, or those of one row of the calibration data. Zero-dimensional numbers of a file are
-    public, except for those that are named as secret.
+    public, except for those that are named as secret. Values of inputs in ``public`` become part of
+    the draft.
 
     Raises:
         MisuseError: the model is neither a module, an estimator nor such a file, or it cannot be
@@ -60,6 +62,11 @@ def draft_of(
         raise MisuseError(
             "secret applies to numbers of ONNX and TensorFlow files; the parameters of a module "
             "are secret anyway"
+        )
+    if public and (is_module or isinstance(model, Estimator)):
+        raise MisuseError(
+            "public gives inputs of ONNX and TensorFlow files; let the module hold such a value "
+            "itself, as a buffer"
         )
     if isinstance(model, torch.nn.Module):
         return exported.of_module(model, *subject.arguments(example))
@@ -84,7 +91,9 @@ def draft_of(
         _has_its_own(example)
         return exported.of_file(path)
     like = _like(calibrate, row=True) if example is None else _like(example)
-    imported = _imported(path, kind, shapes=shapes or {}, like=like, secret=secret, results=results)
+    imported = _imported(
+        path, kind, shapes=shapes or {}, like=like, secret=secret, results=results, public=public
+    )
     if example is not None:
         _fits(imported, like)
     return _of_imported(imported)

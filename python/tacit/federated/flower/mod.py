@@ -19,8 +19,9 @@ from flwr.app import (
 from tacit.errors import MisuseError, TacitError
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, only, tensors
 from tacit.federated.rounds.selection import Selection
-from tacit.federated.service.client import Client, Receipt, Task, capped, lengthened, shorter
+from tacit.federated.service.client import Client, Receipt, Task
 from tacit.federated.service.config import Federation
+from tacit.federated.service.remarks import capped, lengthened, shorter
 
 #: A node's own settings: the path of the federation's file, and the number of the client it is.
 FEDERATION, CLIENT = "tacit-federation", "tacit-client"

@@ -1,7 +1,7 @@
 """The settings of a round, on which a federation agrees, and the checks that they fit together."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.errors import MisuseError
 from tacit.federated.aggregators import AGGREGATORS, ARGUMENTS, Aggregator, described
@@ -101,6 +101,9 @@ class Settings:
     metrics: tuple[str, ...] = ()
     #: The greatest magnitude of such a number.
     greatest_metric: float = 1.0
+    #: After how many rounds the new model is evaluated: clients report metrics of it, and nothing
+    #: else. 0 for never.
+    evaluate_every: int = 0
     #: Patterns of the names of the tensors that travel, see ``selection``; all if there are none.
     include: tuple[str, ...] = ()
     #: Patterns of the names of tensors that do not travel: each client keeps its own.
@@ -110,6 +113,25 @@ class Settings:
     def is_sum(self) -> bool:
         """Whether servers need only the sum of the vectors as they come."""
         return self.bound == "none" and described(self.aggregator).is_sum
+
+    @property
+    def evaluating(self) -> "Settings":
+        """The settings of a round of evaluation: a mean of metrics, whose vectors are empty."""
+        return replace(
+            self,
+            aggregator="fedavg",
+            bound="none" if self.bound == "none" else "refuse",
+            attackers=None,
+            chosen=None,
+            trimmed=None,
+            steps=None,
+            root=None,
+            quantile=None,
+            checked=False,
+            result_to="all",
+            include=(),
+            exclude=(),
+        )
 
     def enough_of(self, clients: int) -> int:
         """Returns how many of the clients that may submit end a round before its deadline."""
@@ -234,8 +256,31 @@ def _check_enough(settings: Settings) -> None:
         )
 
 
+def _check_evaluation(settings: Settings) -> None:
+    every = settings.evaluate_every
+    if every < 0:
+        raise MisuseError(f"evaluate_every = {every}: it is a count of rounds, or 0 for never")
+    if every and not settings.metrics:
+        raise MisuseError(
+            f"evaluate_every = {every} without metrics, which are what an evaluation is of: give "
+            'their names, such as metrics = ["accuracy"], or leave evaluate_every out'
+        )
+    if every and settings.result_to == "clients" and settings.coordinator is None:
+        raise MisuseError(
+            'evaluate_every with result_to = "clients": a client that is late for a round\'s result '
+            "would miss it once an evaluation has one: metrics of each round's submission are of "
+            "the model before it; leave evaluate_every out"
+        )
+    if every not in (0, 1) and settings.coordinator is not None:
+        raise MisuseError(
+            f"evaluate_every = {every} with a coordinator, which asks for an evaluation after each "
+            "round: take 1, or leave it out"
+        )
+
+
 def _check_metrics(settings: Settings) -> None:
     names = settings.metrics
+    _check_evaluation(settings)
     _check_positive(settings, "greatest_metric")
     if not all(isinstance(name, str) and name.isidentifier() for name in names):
         raise MisuseError(

@@ -10,7 +10,7 @@ It needs no session and none of the servers' programs: only one outgoing connect
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from tacit import _core, fixed
 from tacit.errors import MisuseError, SubmissionWarning, peer_error, refused_error
 from tacit.federated.aggregators import AGGREGATORS
-from tacit.federated.messages import counted
 from tacit.federated.rounds import width
-from tacit.federated.rounds.client_update import Outgoing
+from tacit.federated.rounds.client_update import Outgoing, Update
 from tacit.federated.rounds.metrics import with_metrics
 from tacit.federated.rounds.participation import is_drawn, zeroed
 from tacit.federated.rounds.round_state import RoundError
@@ -33,8 +32,10 @@ from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.states import State, change_of, load
 from tacit.federated.rounds.steps import Round, Rounds
 from tacit.federated.service.config import SERVERS, Federation
+from tacit.federated.service.rejoining import Measured, Trained, rounds_of
+from tacit.federated.service.remarks import capped, remarks
 from tacit.federated.service.terms import Terms
-from tacit.federated.validation import UNIT, VECTOR_BITS
+from tacit.federated.validation import UNIT
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +63,8 @@ class Task:
     clients: int
     #: Stands for the names and shapes of the model's tensors, if the servers know them.
     layout: str = ""
+    #: Whether the round is of metrics of the model alone: :meth:`Client.report` them.
+    is_evaluation: bool = False
 
     @property
     def norm(self) -> float:
@@ -137,7 +140,14 @@ class Client:
         self._settings = federation.settings
         judging = federation.judging
         self._core = _core.Client(
-            federation.name, certificates, addresses, number, certificate, key, judging
+            federation.name,
+            certificates,
+            addresses,
+            number,
+            certificate,
+            key,
+            judging,
+            federation.authority_text(),
         )
         self._threat_model = _threat_model(federation.settings.protocol, judging)
         if judging is not None:
@@ -183,7 +193,15 @@ class Client:
             model = self._known(terms.base) if terms.base else _floats(told.model)
         if told.words != terms.words or len(model) != terms.parameters:
             raise peer_error("the servers sent a model whose size is not the announced one")
-        task = Task(told.round, model, terms.rules, told.left, terms.clients, terms.layout)
+        task = Task(
+            told.round,
+            model,
+            terms.rules,
+            told.left,
+            terms.clients,
+            terms.layout,
+            terms.is_evaluation,
+        )
         self._latest, self._task = told.round, (told, task)
         self._is_drawn = is_drawn(terms.settings.sampling)
         _log.info(
@@ -283,18 +301,70 @@ class Client:
             raise MisuseError(
                 f"weight is of type {type(weight).__name__}; it is a number, such as a count"
             )
+        if task.is_evaluation:
+            raise MisuseError(
+                f"round {task.round} is an evaluation of the model: report(metrics) of it instead"
+            )
         change = change_of(state, task.model, task.layout, task.settings.travelling)
         rules = self._rounds(_clients_half(task.settings), None, task.clients)
         sent = rules.sent(Outgoing(change, float(weight)))
         counts = min(float(weight), task.settings.greatest_weight or 1.0)
-        for remark in _remarks(sent, float(weight), counts, task.norm):
+        for remark in remarks(sent, float(weight), counts, task.norm):
             warnings.warn(remark, SubmissionWarning, stacklevel=2)
+        return self._send(core, task, sent, counts, metrics)
+
+    def report(self, metrics: Mapping[str, float], weight: float = 1.0) -> Receipt:
+        """Reports metrics of the task's model, in a round that is an evaluation.
+
+        Servers and clients learn the means over the clients, weighted by ``weight``, and nothing
+        else. :meth:`result` returns them, in the order of the rounds' ``metrics``.
+
+        Args:
+            metrics: what the rounds' ``metrics`` name, of this client's own examples.
+            weight: as for :meth:`submit`.
+
+        Raises:
+            MisuseError: no round was joined, or it is no evaluation; or as :meth:`submit`.
+            EncodingError: a metric is NaN or infinite.
+            RefusedError: a server refused it, as too late or against the round's rules.
+            PeerError: a server cannot be reached; the report does not count then.
+        """
+        if self._task is None:
+            raise MisuseError("no round was joined: call join() first")
+        core, task = self._task
+        if task.settings.coordinator == self.number:
+            raise MisuseError(f"client {self.number} is the coordinator, who hands in nothing")
+        if not task.is_evaluation:
+            raise MisuseError(
+                f"round {task.round} is no evaluation: submit() what was trained, with its metrics"
+            )
+        if not isinstance(weight, Real):
+            raise MisuseError(
+                f"weight is of type {type(weight).__name__}; it is a number, such as a count"
+            )
+        nothing = Update(torch.zeros(1, dtype=torch.float64), float(weight))
+        rules = Round.of(_clients_half(task.settings), None, task.clients)
+        sent = rules.sent(Outgoing.of(nothing))
+        counts = min(float(weight), task.settings.greatest_weight or 1.0)
+        if counts < weight:
+            warnings.warn(capped(float(weight), counts), SubmissionWarning, stacklevel=2)
+        return self._send(core, task, sent, counts, metrics)
+
+    def _send(
+        self,
+        core: _core.Task,
+        task: Task,
+        sent: Outgoing,
+        counts: float,
+        metrics: Mapping[str, float] | None,
+    ) -> Receipt:
+        """Sends what all steps made, with metrics."""
         receipt = _receipt(task, sent, counts)
         names, greatest = task.settings.metrics, task.settings.greatest_metric
         sent, cut = with_metrics(sent, metrics, names, greatest)
         for name in cut:
             remark = f"the metric {name} is beyond the rounds' greatest_metric of {greatest:g}"
-            warnings.warn(f"{remark}, and counts as that", SubmissionWarning, stacklevel=2)
+            warnings.warn(f"{remark}, and counts as that", SubmissionWarning, stacklevel=3)
         # After all steps, so that no step can undo it.
         sent = sent if self._is_drawn else zeroed(sent)
         bits, grid = task.settings.word_bits, task.settings.grid(task.clients)
@@ -360,7 +430,8 @@ class Client:
         """Returns the result of a round: one vector, or a part from each server; and why this
         client's submission was refused, or an empty text."""
         is_sealed = task.settings.result_to == "clients"
-        whole = np.empty(0 if is_sealed else len(task.model), np.float32)
+        size = len(task.settings.metrics) if task.is_evaluation else len(task.model)
+        whole = np.empty(0 if is_sealed else size, np.float32)
         parts, refused = self._core.outcome(task.round, timeout, whole.view(np.uint8))
         if bool(parts) != is_sealed:
             raise peer_error(
@@ -375,7 +446,8 @@ class Client:
         why.
 
         Returns:
-            The parameters, in a row; the combined update if a coordinator has the model.
+            The parameters, in a row; the combined update if a coordinator has the model. Of an
+            evaluation, the means of the metrics.
 
         Raises:
             MisuseError: no round was joined.
@@ -403,60 +475,40 @@ class Client:
         self.take_up(model, task.round)
         return model
 
+    def take_part(
+        self,
+        train: Callable[[Task], Trained],
+        rounds: int,
+        patience: float = PATIENCE,
+        evaluate: Callable[[Task], Measured] | None = None,
+    ) -> torch.Tensor | None:
+        """Joins rounds, submits what ``train`` returns, and waits for results.
 
-def capped(weight: float, counts: float) -> str:
-    """Returns the warning about a weight that counts for less."""
-    return f"a weight of {weight:g} counts as {counts:g}, the rounds' greatest_weight"
+        After a break, such as servers that were started again or a round without a result, this
+        client joins the next round by itself.
 
+        Args:
+            train: trains from a task's model.
+            rounds: ends after so many rounds with a result.
+            patience: seconds without any result after which the last error is raised.
+            evaluate: measures a task's model, in rounds that are evaluations; without it this
+                client waits for the next round of training.
 
-def lengthened(by_rounding: float, norm: float) -> str:
-    """Returns the warning about an update that rounding made longer than the bound."""
-    return (
-        f"rounding to steps made an update longer than the rounds' bound of {norm:g}: it was "
-        f"multiplied by {by_rounding:.3g} for that; a smaller greatest_value avoids it"
-    )
+        Returns:
+            The result of the last round; ``None`` if ``rounds`` is 0.
 
-
-def shorter(shortened: float, norm: float) -> str:
-    """Returns the warning about an update that was longer than the bound."""
-    return (
-        f"an update of norm {norm / shortened:.6g} is longer than the rounds' bound of {norm:g}: "
-        f"it was multiplied by {shortened:.3g}, and counts as one of that norm"
-    )
+        Raises:
+            RefusedError: a server does not let this client join.
+            PeerError: no round had a result for that long, or the servers contradict each other.
+            MisuseError: as :meth:`submit`.
+        """
+        return rounds_of(self, train, rounds, patience, evaluate)
 
 
 def _threat_model(protocol: str, judging: "_core.Attestation | None") -> str:
     """Returns what is protected against whom, in a federation whose servers may have to attest."""
     attested = "" if judging is None else f"; {_core.attestation_model(judging.kind)}"
     return f"{_core.threat_model(protocol, SERVERS)}; links: TLS 1.3, mutual certificates{attested}"
-
-
-def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[str]:
-    """Returns the warnings about differences between what a client submits and what counts."""
-    found = []
-    if counts < weight:
-        found.append(capped(weight, counts))
-    if sent.shortened < 1:
-        found.append(shorter(sent.shortened, norm))
-    if sent.by_rounding < 1:
-        found.append(lengthened(sent.by_rounding, norm))
-    if sent.cut:
-        found.append(
-            f"{counted(sent.cut, 'value')} of the update were beyond the rounds' greatest_value, "
-            "and were cut off there: agree on a greater one if that is often so"
-        )
-    least = 2.0 ** -(VECTOR_BITS + 1)
-    if 0 <= sent.weight < least:
-        found.append(
-            f"a weight of {weight:g} is so small a part of the rounds' greatest_weight that it "
-            f"counts as nothing: agree on a smaller greatest_weight"
-        )
-    if 0 < sent.greatest < least:
-        found.append(
-            f"no value of the update, times its weight, is above 2^-{VECTOR_BITS + 1} of the "
-            f"rounds' bound of {norm:g}, so that zeros are sent: agree on a smaller norm"
-        )
-    return found
 
 
 def _receipt(task: Task, sent: Outgoing, counts: float) -> Receipt:

@@ -16,6 +16,10 @@
     [clients]
     count = 16                                 # clients are numbered from 0
     certificate = "client-{number}.pem"        # optional: the certificate of each client
+    authority = "authority.pem"                # optional: clients are those whose certificates this
+                                               # authority signed, and at most as many as count
+    revoked = "revoked.pem"                    # optional, with an authority: the certificates that
+                                               # it revoked; servers read it before each round
 
     [round]
     seconds = 60                               # the time in which clients may submit
@@ -34,6 +38,7 @@
     checked = false                            # true: servers check that values stay in range
     metrics = ["accuracy"]                     # what each client reports; servers learn the means
     greatest_metric = 1.0                      # the greatest magnitude of these
+    evaluate_every = 1                         # after how many rounds clients only report these
     include = ["*lora_*"]                      # names of the tensors that travel; all if not given
     exclude = ["*running_*"]                   # names of tensors that each client keeps for itself
 
@@ -44,8 +49,8 @@
     delta = 1e-5
     budget = 8.0                               # optional: the ε against a server that may be spent
 
-Servers need the certificates of all servers and clients. A client needs those of the servers, and
-its own with its key.
+Servers need the certificates of all servers and clients, or that of the clients' authority. A
+client needs those of the servers and of the authority, and its own with its key.
 """
 
 import math
@@ -56,7 +61,7 @@ from typing import Any
 
 from tacit import _core, config_files
 from tacit.config_files import NUMBER, Kinds, Reading, document_in, entries
-from tacit.errors import MisuseError, SetupError, setup_error
+from tacit.errors import MisuseError, SetupError, cause, setup_error
 from tacit.federated.aggregators import described
 from tacit.federated.rounds.settings import Settings, check, check_clients, mechanism_of
 
@@ -71,6 +76,9 @@ DELTA = 1e-5
 
 #: The most clients of a federation.
 MOST_CLIENTS = 4096
+
+#: The most bytes of a certificate, or of a list of them.
+LONGEST_TEXT = 1 << 22
 
 _TOP: Kinds = {
     "name": str,
@@ -90,7 +98,7 @@ _SERVER: Kinds = {
     "certificate": str,
     "key": str,
 }
-_CLIENTS: Kinds = {"count": int, "certificate": str}
+_CLIENTS: Kinds = {"count": int, "certificate": str, "authority": str, "revoked": str}
 _PRIVACY: Kinds = {"delta": NUMBER, "budget": NUMBER}
 _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "protocol": str,
@@ -107,6 +115,7 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "word_bits": int,
     "checked": bool,
     "metrics": (list,),
+    "evaluate_every": int,
     "include": (list,),
     "exclude": (list,),
 }
@@ -145,6 +154,10 @@ class Federation:
     model: Path | None
     #: The text of the table ``[attestation]``, if servers attest.
     attestation: str | None
+    #: The certificate of the authority that admits clients, if there is one.
+    authority: Path | None
+    #: The list of certificates that the authority revoked, if the file names one.
+    revoked: Path | None
     _client: str
 
     @staticmethod
@@ -185,7 +198,10 @@ class Federation:
         ]
 
     def certificates_of_clients(self) -> list[str]:
-        """Reads the clients' certificates as PEM texts, by number."""
+        """Reads the clients' certificates as PEM texts, by number; none if an authority admits
+        clients."""
+        if self.authority is not None:
+            return []
         return [
             certificate_in(self.certificate_of(number), f"client {number}")
             for number in range(self.clients)
@@ -207,10 +223,37 @@ class Federation:
 
     def identity_of(self, client: int) -> tuple[str, str]:
         """Reads a client's own certificate and private key, as PEM texts."""
-        certificate = self.certificate_of(client)
-        return certificate_in(certificate, f"client {client}"), _core.read_private_key(
-            str(certificate.with_suffix(".key"))
-        )
+        path = self.certificate_of(client)
+        key = _core.read_private_key(str(path.with_suffix(".key")))
+        authority = self.authority_text()
+        if authority is None:
+            return certificate_in(path, f"client {client}"), key
+        certificate = text_in(path, f"the certificate of client {client}")
+        try:
+            _core.check_admission(authority, None, certificate, client)
+        except SetupError as error:
+            raise setup_error(f"{path}: {str(error).removeprefix('setup: ')}") from None
+        return certificate, key
+
+    def authority_text(self) -> str | None:
+        """Reads the certificate of the authority that admits clients, as a PEM text.
+
+        Raises:
+            SetupError: it cannot be read.
+        """
+        if self.authority is None:
+            return None
+        return text_in(self.authority, "the certificate of the clients' authority")
+
+    def revoked_text(self) -> str | None:
+        """Reads the list of revoked certificates, as a PEM text.
+
+        Raises:
+            SetupError: it cannot be read.
+        """
+        if self.revoked is None:
+            return None
+        return text_in(self.revoked, "the list of revoked certificates")
 
     def server(self, number: int) -> Server:
         """Returns one of the servers.
@@ -277,7 +320,14 @@ class _Reading(Reading):
             raise self.wrong(
                 '[clients]: certificate holds "{number}", which stands for each client\'s'
             )
+        if "revoked" in clients and "authority" not in clients:
+            raise self.wrong("[clients]: revoked without authority, whose certificates it lists")
         rounds = dict(self.table("[round]", top.get("round", {}), _ROUND))
+        if "authority" in clients and isinstance(rounds.get("enough"), float):
+            raise self.wrong(
+                f"[round]: enough = {rounds['enough']}, a share, with an authority, whose clients "
+                "join and leave: it is a count of clients, such as 12"
+            )
         privacy = self.table("[privacy]", top.get("privacy", {}), _PRIVACY)
         seconds = rounds.pop("seconds", 60.0)
         self.duration("[round]: seconds", seconds)
@@ -297,6 +347,8 @@ class _Reading(Reading):
             budget=privacy.get("budget"),
             model=self.model(top.get("model")),
             attestation=self.attestation(top.get("attestation")),
+            authority=self.beside(clients.get("authority")),
+            revoked=self.beside(clients.get("revoked")),
             _client=certificate,
         )
         # A policy that is wrong is found before anything is connected.
@@ -352,12 +404,35 @@ class _Reading(Reading):
             else certificate.with_suffix(".key"),
         )
 
+    def beside(self, named: str | None) -> Path | None:
+        """Returns the path of a file that is named relative to this one."""
+        return None if named is None else self.path.parent / named
+
     def model(self, named: str | None) -> Path | None:
         """Returns the path of the initial parameters, if there is one; only servers need them."""
         if named is not None:
             return self.path.parent / named
         beside = self.path.parent / START
         return beside if beside.exists() else None
+
+
+def text_in(path: Path, what: str) -> str:
+    """Reads a short text, which an error calls ``what``.
+
+    Raises:
+        SetupError: it cannot be read, or is no text.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(LONGEST_TEXT + 1)
+        if len(content) <= LONGEST_TEXT:
+            return content.decode()
+        reason = f"it has more than {LONGEST_TEXT} bytes"
+    except OSError as error:
+        reason = cause(error)
+    except UnicodeDecodeError:
+        reason = "it is no text"
+    raise setup_error(f"cannot read {path}, {what}: {reason}")
 
 
 def certificate_in(path: Path, whose: str) -> str:

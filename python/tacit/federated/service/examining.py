@@ -6,7 +6,7 @@ parties to each other, and are examined as such."""
 import json
 import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,9 +64,11 @@ def examine(config: str, server: int | None, client: int | None, wait: float) ->
     servers = [
         (f"server {at}", each.certificate, each.key) for at, each in enumerate(federation.servers)
     ]
+    # Servers need no certificate of a client that an authority admits.
+    pinned = [] if federation.authority is not None else range(federation.clients)
     clients = [
         (f"client {at}", certificate, certificate.with_suffix(".key"))
-        for at in ([client] if client is not None else range(federation.clients))
+        for at in ([client] if client is not None and pinned else pinned)
         for certificate in [federation.certificate_of(at)]
     ]
     own = (
@@ -81,6 +83,8 @@ def examine(config: str, server: int | None, client: int | None, wait: float) ->
         other = Path(folder) / "examined-by.pem"
         for name, certificate, key in [*servers, *clients]:
             found += _files(name, certificate, key if key.exists() or name == own else None, other)
+        if federation.authority is not None:
+            found += _admission(federation, server, client)
         if server is not None:
             found += _as_server(federation, server, wait)
     if client is not None:
@@ -140,6 +144,53 @@ def _files(name: str, certificate: Path, key: Path | None, other: Path) -> list[
         detail = fits.detail if fits.ok else f"{key}: {_unnamed(fits.detail)}"
         found.append(Found(f"key of {name}", fits.ok, detail, _federated(fits.remedy)))
     return found
+
+
+def _admission(federation: Federation, server: int | None, client: int | None) -> list[Found]:
+    """Checks the clients' authority, its list of revoked certificates at a server, and the
+    certificate and key of a client."""
+    found = []
+
+    def check(name: str, ok: str, check: Callable[[], object]) -> None:
+        try:
+            check()
+            found.append(Found(name, True, ok))
+        except SetupError as error:
+            detail, _, remedy = str(error).partition("; ")
+            found.append(Found(name, False, detail.removeprefix("setup: "), remedy))
+
+    def authority() -> str:
+        text = federation.authority_text()
+        assert text is not None
+        return text
+
+    check(
+        "clients' authority",
+        f"{federation.authority} can admit clients",
+        lambda: _core.check_admission(authority()),
+    )
+    if server is not None and federation.revoked is not None:
+        check(
+            "revoked certificates",
+            f"{federation.revoked} is the authority's",
+            lambda: _core.check_admission(authority(), federation.revoked_text()),
+        )
+    if client is not None:
+        check(
+            f"certificate and key of client {client}",
+            "the authority admits it",
+            lambda: _usable(federation, client),
+        )
+    return found
+
+
+def _usable(federation: Federation, client: int) -> None:
+    """Raises what is wrong with the certificate or the key of a client that an authority admits."""
+    certificate, key = federation.identity_of(client)
+    addresses = [server.clients for server in federation.servers]
+    servers = federation.certificates_of_servers()
+    authority = federation.authority_text()
+    _core.Client(federation.name, servers, addresses, client, certificate, key, None, authority)
 
 
 def _as_server(federation: Federation, number: int, wait: float) -> list[Found]:

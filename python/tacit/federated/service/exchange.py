@@ -33,8 +33,8 @@ def taken(
     """
     reported: shares.Parts
     weights: shares.Parts
-    grid, values, metrics = terms.rules.grid(terms.clients), terms.parameters, None
-    if terms.settings.is_sum:
+    grid, values, metrics = terms.rules.grid(terms.clients), terms.values, None
+    if terms.rules.is_sum:
         rows = memory.take(session, (1, terms.numbers))
         submissions.sum(
             session.core, terms.settings.word_bits, [buffers.array(row) for row in rows]
@@ -44,7 +44,7 @@ def taken(
     elif grid is not None:
         return lifted(session, submissions, clients, terms, grid)
     else:
-        has_root = isinstance(terms.settings.root, str)
+        has_root = isinstance(terms.rules.root, str)
         count = len(clients) + has_root
         reported = memory.take(session, (count, terms.numbers - 1))
         weights, _ = shares.empty_words(session, (count,))
@@ -53,7 +53,7 @@ def taken(
         ]
         submissions.vectors(session.core, *handed_in)
         if has_root:
-            _share_root(session, ROOTS.index(terms.settings.root), root, reported, weights)
+            _share_root(session, ROOTS.index(terms.rules.root), root, reported, weights)
             clients = [*clients, SERVERS_ROOT]
     scale = width.scale(terms.settings.word_bits)
     vectors = reported

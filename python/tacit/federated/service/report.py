@@ -43,6 +43,8 @@ class Report:
     step: float = 0.0
     #: The means of what clients report, weighted as their updates are, by name.
     metrics: Mapping[str, float] = field(default_factory=dict)
+    #: Whether the round was an evaluation, which leaves the model as it is.
+    is_evaluation: bool = False
 
     def in_a_line(self) -> str:
         """Returns what the log says of the round."""

@@ -14,7 +14,6 @@ of them holds completely, and continue with those that all of them hold.
 import json
 import logging
 import time
-import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +24,7 @@ from typing import Any
 import torch
 
 from tacit import _core, errors
-from tacit.errors import CheatingError, MisuseError, TacitError, tellable
+from tacit.errors import MisuseError, TacitError
 from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Account
 from tacit.federated.privacy.joint import check_values
@@ -36,7 +35,8 @@ from tacit.federated.rounds.settings import ROOTS
 from tacit.federated.rounds.states import State, change_of, in_a_row, layout_of
 from tacit.federated.rounds.steps import Round, Rounds
 from tacit.federated.service.attesting import attestation_of, check_adapted
-from tacit.federated.service.config import SERVERS, Federation
+from tacit.federated.service.comparing import compared
+from tacit.federated.service.config import Federation
 from tacit.federated.service.exchange import content_of, part_of, taken
 from tacit.federated.service.explanations import (
     DISAGREEMENT,
@@ -50,7 +50,14 @@ from tacit.federated.service.model_store import Kept, Models, agreed, announceme
 from tacit.federated.service.part_store import Part, Parts
 from tacit.federated.service.report import Report
 from tacit.federated.service.round_store import Latest, check_same
-from tacit.federated.service.startup import account_of, common_configuration, latest_of, parts_of
+from tacit.federated.service.startup import (
+    account_of,
+    common_configuration,
+    intake_of,
+    latest_of,
+    parts_of,
+    revoke,
+)
 from tacit.federated.service.terms import Terms, check_size
 from tacit.federated.service.waiting import until_ready
 from tacit.meter import Meter
@@ -142,15 +149,12 @@ class Server:
             _core.Listener(own.listen),
             _core.Listener(own.listen_for_clients),
         )
-        clients = federation.certificates_of_clients()
         # PyTorch would import these modules within the first round, after the deadline. They are as
         # much again as it has imported by now.
         for late in LATE:
             import_module(late)
         prepare()
-        intake = _core.Intake(
-            for_clients, federation.name, certificates, number, key, clients, attestation
-        )
+        intake = intake_of(federation, number, for_clients, key, attestation)
         core = _core.Session.connect_local(
             for_servers,
             number,
@@ -241,6 +245,25 @@ class Server:
             self._tell_again(self._parts, base)
         return chosen
 
+    def evaluate(self, model: State) -> Report:
+        """Asks the clients for metrics of a model, and reveals their weighted means.
+
+        It is a round of its own: clients join it and report, and all learn the means. The model
+        stays as it is, and ``ended`` does not count it.
+
+        Args:
+            model: as for :meth:`round`.
+
+        Raises:
+            MisuseError: the rounds have no ``metrics``.
+            PeerError: as :meth:`round`.
+        """
+        if not self.federation.settings.evaluate_every:
+            raise MisuseError(
+                "an evaluation needs evaluate_every under [round], in all files, and metrics"
+            )
+        return self._round(model, None, None, is_evaluation=True)
+
     def round(
         self, model: State, root: State | None = None, *, models: Models | None = None
     ) -> Report:
@@ -265,13 +288,19 @@ class Server:
             PeerError: another server failed, has another configuration or has lost its account, or
                 passed on what a client did not sign.
         """
+        return self._round(model, root, models, is_evaluation=False)
+
+    def _round(
+        self, model: State, root: State | None, models: Models | None, *, is_evaluation: bool
+    ) -> Report:
         if self._account is not None:
             self._account.check_next()
         if models is not None:
             models.check_room()
+        revoke(self._intake, self.federation)
         settings = self.federation.settings
         model = self._in_a_row(model)
-        trusted = self._root(model, root)
+        trusted = None if is_evaluation else self._root(model, root)
         if settings.noise == "joint":
             check_values(model.numel())
         self._session.core.note(self._common_configuration)
@@ -281,7 +310,9 @@ class Server:
         if is_of_updates:
             model = torch.zeros_like(model)
         layout = "" if is_of_updates else self._layout
-        terms = Terms(settings, model.numel(), self.federation.clients, base, layout, norm)
+        clients = self.federation.clients
+        terms = Terms(settings, model.numel(), clients, base, layout, norm, is_evaluation)
+        rules = Round.of(terms.rules, None, clients) if is_evaluation else self._rules
         terms.check_words()
         # A model that servers are not to know is not sent: clients have it.
         content = content_of(model[:0] if base or is_of_updates else model)
@@ -305,7 +336,7 @@ class Server:
             self._session.core,
             number,
             *terms.taken_as,
-            settings.is_sum,
+            terms.rules.is_sum,
             told,
             content,
             self.federation.seconds,
@@ -318,13 +349,13 @@ class Server:
             common = self._waiting = submissions.agree(self._session.core)
             # The next message detects a server that goes on with another list by mistake.
             self._session.core.note(json.dumps(common).encode())
-            outcome, failure = self._combined(submissions, common, terms, trusted, is_closed)
+            outcome, failure = self._combined(rules, submissions, common, terms, trusted, is_closed)
             if self._account is not None and self._account.rounds > self._latest.known.spent:
                 self._latest.keep(number, base, self._account)
             learned = model
-            if outcome is not None and outcome.vector is not None:
+            if outcome is not None and outcome.vector is not None and not is_evaluation:
                 learned = model + outcome.vector.to(torch.float32)
-            disagreement, tag = self._compared(learned, outcome, failure)
+            disagreement, tag = compared(self._session, self.number, learned, outcome, failure)
             if disagreement is None:
                 model = learned
             else:
@@ -339,8 +370,14 @@ class Server:
                 self._norm_log = moved(
                     self._norm_log, outcome.fraction, settings.quantile, settings.quantile_rate
                 )
-            self._keep(number, base, model, part, models)
-            if part is not None:
+            if is_evaluation:
+                self._session.core.confirm()
+            else:
+                self._keep(number, base, model, part, models)
+            if is_evaluation and outcome is not None and failure is None:
+                content = content_of(torch.tensor(outcome.means, dtype=torch.float32))
+                self._intake.tell(number, content, own=own)
+            elif part is not None:
                 self._intake.tell(number, part.content, is_part=True, own=own)
             elif failure is None:
                 self._intake.tell(number, content_of(model), own=own)
@@ -371,6 +408,7 @@ class Server:
             upload=8 * terms.words,
             step=terms.step,
             metrics=dict(zip(settings.metrics, means, strict=True)) if means else {},
+            is_evaluation=is_evaluation,
             epsilons=None if self._account is None else self._account.spent,
         )
         level = logging.INFO if report.failure is None else logging.WARNING
@@ -435,44 +473,6 @@ class Server:
             models.settle()
         self.ended += 1
         self._latest.keep(number, base, self._account, self.ended, self._norm_log)
-
-    def _compared(
-        self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None
-    ) -> tuple[str | None, str]:
-        """Compares the servers' results. Returns why no server may continue from the round's
-        result, if they differ; and the tag of the round, which no server could have chosen alone.
-
-        Results that only clients see cannot be compared. One round.
-
-        If one of three servers deviates, no server can tell which. What a server sends wrongly to
-        one server may be correct at the other, and at itself. But each knows that it is not itself.
-        """
-        if outcome is None or failure is not None:
-            own = b"nothing"
-        elif outcome.sealed is not None:
-            own = b"sealed"
-        else:
-            own = _core.blake3(content_of(learned).tobytes()).encode()
-        told = self._session.told_by_all(own + b" " + uuid.uuid4().hex.encode())
-        # If a server sends different digests to the others, ``confirm`` fails.
-        self._session.core.note_told(b",".join(told))
-        tag = _core.blake3(b",".join(told))
-        if len({each.partition(b" ")[0] for each in told}) == 1:
-            return None, tag
-        others = " or ".join(f"server {other}" for other in range(SERVERS) if other != self.number)
-        if self._session.meter.verification is not None:
-            # The result was verified, so that servers that follow the protocol have the same.
-            raise tellable(
-                CheatingError(
-                    f"{others} cheated: it says that it has another result of the round; no server "
-                    "goes on from it"
-                )
-            )
-        return (
-            f"{DISAGREEMENT}: {others} deviates, and it is not known which. No server goes on from "
-            f"the result",
-            tag,
-        )
 
     def _tell_again(self, parts: Parts, base: int) -> None:
         """Sends clients this server's part of the result that is their model, if the servers ended
@@ -567,6 +567,7 @@ class Server:
 
     def _combined(
         self,
+        rules: Round,
         submissions: _core.Submissions,
         clients: list[int],
         terms: Terms,
@@ -589,7 +590,7 @@ class Server:
             )
         submitted = taken(self._session, submissions, clients, terms, root, self._memory)
         try:
-            return self._rules.secret(submitted), None
+            return rules.secret(submitted), None
         except RoundError as failed:
             return Outcome(None, None, (), failed.refused), str(failed)
 

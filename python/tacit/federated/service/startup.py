@@ -2,6 +2,8 @@
 
 import json
 
+from tacit import _core
+from tacit.errors import SetupError, setup_error
 from tacit.federated.privacy.account import Account, epsilons
 from tacit.federated.rounds.settings import mechanism_of
 from tacit.federated.rounds.steps import Round
@@ -21,6 +23,7 @@ def common_configuration(federation: Federation, rules: Round) -> bytes:
         "seconds": federation.seconds,
         "clients": federation.clients,
         "certificates": [each.split() for each in federation.certificates_of_clients()],
+        "authority": (federation.authority_text() or "").split(),
         "delta": federation.delta,
         "budget": federation.budget,
     }
@@ -56,3 +59,44 @@ def account_of(federation: Federation, number: int) -> Account | None:
     # reported before connecting.
     epsilons(mechanism, account.rounds + 1)
     return account
+
+
+def intake_of(
+    federation: Federation,
+    number: int,
+    listener: _core.Listener,
+    key: str,
+    attestation: "_core.Attestation | None",
+) -> _core.Intake:
+    """Opens the intake of a server, for the clients that its file names or an authority admits.
+
+    Raises:
+        SetupError: a certificate, or the list of revoked ones, is wrong.
+    """
+    authority = federation.authority_text()
+    intake = _core.Intake(
+        listener,
+        federation.name,
+        federation.certificates_of_servers(),
+        number,
+        key,
+        federation.certificates_of_clients(),
+        attestation,
+        None if authority is None else (authority, federation.clients),
+    )
+    revoke(intake, federation)
+    return intake
+
+
+def revoke(intake: _core.Intake, federation: Federation) -> None:
+    """Reads the list of revoked certificates again, so that it counts from now on.
+
+    Raises:
+        SetupError: it cannot be read, or is not the authority's.
+    """
+    if federation.revoked is None:
+        return
+    try:
+        intake.revoke(federation.revoked_text())
+    except SetupError as error:
+        raise setup_error(f"{federation.revoked}: {str(error).removeprefix('setup: ')}") from None

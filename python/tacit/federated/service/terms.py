@@ -30,16 +30,24 @@ class Terms:
     layout: str = ""
     #: The round's bound, if it follows a quantile; else that of the settings.
     norm: float | None = None
+    #: Whether clients report metrics of the model, and nothing else.
+    is_evaluation: bool = False
 
     @property
     def rules(self) -> Settings:
         """The settings of this round, with its bound."""
-        return self.settings if self.norm is None else replace(self.settings, norm=self.norm)
+        settings = self.settings if self.norm is None else replace(self.settings, norm=self.norm)
+        return settings.evaluating if self.is_evaluation else settings
+
+    @property
+    def values(self) -> int:
+        """The number of values in a client's vector; an evaluation has a single one, which is 0."""
+        return 1 if self.is_evaluation else self.parameters
 
     @property
     def numbers(self) -> int:
         """The number of values that a client sends: its vector, its metrics and its weight."""
-        return self.parameters + len(self.settings.metrics) + 1
+        return self.values + len(self.settings.metrics) + 1
 
     @property
     def words(self) -> int:
@@ -50,7 +58,7 @@ class Terms:
     def taken_as(self) -> tuple[int, int]:
         """How many numbers the intake takes of a client, and their bits. Vectors that are not only
         added up are taken as words."""
-        if self.settings.is_sum:
+        if self.rules.is_sum:
             return self.numbers, self.settings.word_bits
         return self.words, width.WHOLE
 
@@ -99,6 +107,8 @@ class Terms:
         ):
             raise _unreadable()
         if terms.norm is not None and not (type(terms.norm) is float and 0 < terms.norm < math.inf):
+            raise _unreadable()
+        if type(terms.is_evaluation) is not bool:
             raise _unreadable()
         if not isinstance(terms.layout, str) or len(terms.layout) % DIGITS:
             raise _unreadable()

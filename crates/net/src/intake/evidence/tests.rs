@@ -3,11 +3,12 @@
 use super::super::round::Terms;
 use super::super::ticket::Tickets;
 use super::super::wire::{Reply, Request};
-use super::super::{Client, Federation, Intake, SERVERS, Task};
+use super::super::{Client, Clients, Federation, Intake, SERVERS, Task};
 use super::hashed::{HONEST, Hashed, OTHER};
 use super::*;
 use crate::certificates::{self, Generated, Identity};
 use crate::error::Name;
+use crate::tcp::admission::Callers;
 use crate::tcp::{Listener, tls};
 use rustls::{ServerConnection, StreamOwned};
 use std::io::Write;
@@ -320,7 +321,14 @@ impl World {
         let key = &self.servers[server].key_pem;
         let clients = [self.client.certificate_pem.clone()];
         let voucher = voucher.map(|voucher| -> Arc<dyn Voucher> { Arc::new(voucher) });
-        let intake = Intake::open(listener, &self.federation, server, key, &clients, voucher);
+        let intake = Intake::open(
+            listener,
+            &self.federation,
+            server,
+            key,
+            &Clients::Pinned(&clients),
+            voucher,
+        );
         let intake = intake.unwrap();
         let terms = Terms {
             number: 1,
@@ -345,7 +353,7 @@ impl World {
     fn client_of(&self, voucher: Option<Hashed>, addresses: Vec<String>) -> Client {
         let voucher = voucher.map(|voucher| -> Arc<dyn Voucher> { Arc::new(voucher) });
         let (pem, key) = (&self.client.certificate_pem, &self.client.key_pem);
-        Client::new(&self.federation, 0, pem, key, &addresses, voucher).unwrap()
+        Client::new(&self.federation, 0, pem, key, &addresses, voucher, None).unwrap()
     }
 
     fn refusal(&self, voucher: Option<Hashed>) -> String {
@@ -462,7 +470,7 @@ fn listening(world: &World) -> Arc<rustls::ServerConfig> {
         key: world.servers[1].key_pem.clone(),
     };
     let own = world.federation.certificates[1].clone();
-    tls::intake(Name::Server(1), own, &identity, &clients).unwrap()
+    tls::intake(Name::Server(1), own, &identity, &Callers::Pinned(clients)).unwrap()
 }
 
 fn welcomed(
@@ -537,7 +545,7 @@ fn a_relay_between_client_and_server_is_found() {
     };
     let theirs = world.federation.certificates[1].clone();
     let names = (Name::Server(1), Name::Client(0));
-    let config = tls::client_config(theirs, &identity, names).unwrap();
+    let config = tls::client_config(theirs, &identity, names, None).unwrap();
     let server = world.intakes[1].address().to_owned();
     let (address, asked) = fake(&world, move |request| {
         let socket = TcpStream::connect(&server).unwrap();
@@ -588,7 +596,7 @@ fn a_client_asks_once_and_first() {
     let ask = |requests: &[Request]| {
         let theirs = world.federation.certificates[1].clone();
         let names = (Name::Server(1), Name::Client(0));
-        let config = tls::client_config(theirs, &identity, names).unwrap();
+        let config = tls::client_config(theirs, &identity, names, None).unwrap();
         let socket = TcpStream::connect(world.intakes[1].address()).unwrap();
         let mut stream = tls::handshake(&config, socket).unwrap();
         let replies = requests.iter().map(|request| {

@@ -176,7 +176,7 @@ impl Caller {
                 number: at,
                 address: address.clone(),
                 own: (names.1, self.certificate.clone()),
-                tls: tls::client_config(theirs, &identity, names)?,
+                tls: tls::client_config(theirs, &identity, names, None)?,
                 connection: Mutex::default(),
                 traffic: Arc::clone(&self.traffic),
                 attesting: attesting.clone(),

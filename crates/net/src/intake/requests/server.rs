@@ -13,6 +13,7 @@ use crate::intake::evidence::{Voucher, Vouching};
 use crate::intake::statement::Hash;
 use crate::interruption::is_interrupted;
 use crate::process::Process;
+use crate::tcp::admission::Callers;
 use crate::tcp::{Listener, tls};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
@@ -75,13 +76,14 @@ impl Requests {
         }
         let names = (0..count).map(Name::Client).collect();
         let clients = tls::clients(certificates(open.clients, Name::Client)?, names)?;
+        let callers = Callers::Pinned(Arc::clone(&clients));
         let identity = Identity {
             certificates: Vec::new(),
             key: open.key.to_owned(),
         };
         let own = open.service.certificates[open.party].clone();
         let vouching = vouching(open.service, open.party, open.voucher.clone())?;
-        let tls = tls::intake(Name::Member(open.party), own, &identity, &clients)?;
+        let tls = tls::intake(Name::Member(open.party), own, &identity, &callers)?;
         let (socket, address) = listener.into_parts();
         let failed = |error: std::io::Error| {
             Error::network(format!("cannot accept connections: {}", cause(&error)))

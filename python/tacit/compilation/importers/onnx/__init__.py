@@ -5,13 +5,14 @@ reported at once."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tacit.compilation.importers.imported import Imported
 from tacit.compilation.importers.onnx import operators
 from tacit.compilation.importers.onnx.graph import Importing
-from tacit.compilation.importers.onnx.inputs import Like
+from tacit.compilation.importers.onnx.inputs import Like, as_tensor, check_public, of_input
 from tacit.compilation.importers.onnx.module import OnnxModule
 from tacit.compilation.importers.onnx.problems import Problems, quoted
 from tacit.compilation.importers.onnx.reading import read
@@ -29,6 +30,7 @@ def load(
     secret: Collection[str] = (),
     like: Like = (),
     results: Collection[str] = (),
+    public: Mapping[str, Any] | None = None,
 ) -> Imported:
     """Loads the model in an ONNX file.
 
@@ -40,28 +42,37 @@ def load(
         like: shapes of data for the inputs, in order or by name; they apply to inputs whose shape
             is open otherwise.
         results: names of the outputs that are computed; by default all.
+        public: inputs that all parties know, with their values: numbers, lists or tensors. The
+            module does not take them, and is right for these values only.
 
     Raises:
         SetupError: the file cannot be read, or is malformed.
-        MisuseError: the file has no numbers of the names in ``secret``, or no outputs of those in
-            ``results``.
+        MisuseError: the file has no numbers of the names in ``secret``, no outputs of those in
+            ``results``, or no inputs that take what ``public`` gives.
         UnsupportedOperatorError: the file has something that is not imported, or leaves shapes
             open; the error lists all of that.
     """
     path = Path(path)
     problems = Problems(str(path))
-    found = read(path, shapes or {}, problems, like)
+    known = {name: as_tensor(name, value) for name, value in (public or {}).items()}
+    given = {name: tuple(each.shape) for name, each in known.items() if each.ndim}
+    found = read(path, {**(shapes or {}), **given}, problems, like, known)
     if unknown := sorted(set(secret) - set(found.tensors)):
-        known = ", ".join(_public(found.tensors, ())) or "none"
+        numbers = ", ".join(_public(found.tensors, ())) or "none"
         raise MisuseError(
             f"{path} has no number named {unknown[0]!r} that could be secret; those without "
             f"dimension are: "
-            f"{known}"
+            f"{numbers}"
         )
-    module = OnnxModule([name for name, _, _ in found.inputs])
+    inputs = [each for each in found.inputs if each[0] not in known]
+    module = OnnxModule([name for name, _, _ in inputs])
     importing = Importing(found, path.parent, module, problems, secret)
+    check_public(path, found.inputs, known)
     for name, dtype, shape in found.inputs:
-        importing.take(name, dtype, shape)
+        if name in known:
+            importing.know(name, of_input(name, dtype, shape, known[name]))
+        else:
+            importing.take(name, dtype, shape)
     for node in found.graph.node:
         importing.node(node)
     outputs = [each.name for each in found.graph.output]
@@ -73,7 +84,7 @@ def load(
     importing.finish(outputs)
     problems.raise_all()
     return Imported(
-        module.eval().requires_grad_(False), found.inputs, outputs, _public(found.tensors, secret)
+        module.eval().requires_grad_(False), inputs, outputs, _public(found.tensors, secret)
     )
 
 

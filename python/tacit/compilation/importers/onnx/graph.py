@@ -26,9 +26,16 @@ from torch._subclasses.fake_tensor import (
 
 from tacit.compilation.importers.onnx import tensors
 from tacit.compilation.importers.onnx.attributes import attributes
+from tacit.compilation.importers.onnx.control import (
+    Bodies,
+    body,
+    check_lengths,
+    check_rounds,
+    single,
+)
 from tacit.compilation.importers.onnx.module import Flowing, Held, OnnxModule, Step, results
 from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
-from tacit.compilation.importers.onnx.reading import Read
+from tacit.compilation.importers.onnx.reading import EXPANDED, Read, refusal_of
 from tacit.compilation.importers.onnx.table import OPERATORS, OWN, Node, Operator, operator_of
 from tacit.compilation.importers.onnx.types import check
 
@@ -84,19 +91,36 @@ class Importing:
         self.held: dict[str, Held] = {}
         self.steps: list[Step] = []
         self.folded = 0
+        self.bodies = Bodies()
+        self._secret = secret
         for name, tensor in read.tensors.items():
-            public = name not in secret and (tensor.ndim == 0 or _is_mask(tensor))
-            self.values[name] = self._known(tensor, public or not tensor.is_floating_point())
+            self._hold(name, tensor)
+
+    def _hold(self, name: str, tensor: torch.Tensor) -> None:
+        """Adds a tensor of the file."""
+        public = name not in self._secret and (tensor.ndim == 0 or _is_mask(tensor))
+        self.values[name] = self._known(tensor, public or not tensor.is_floating_point())
 
     def take(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
         """Adds an input of the model."""
         self.values[name] = Value(self._fake(shape, dtype))
         self.flowing.add(name)
 
+    def know(self, name: str, value: torch.Tensor) -> None:
+        """Adds an input of which all parties know the value."""
+        self.values[name] = self._known(value, public=True)
+
     def node(self, proto: Any) -> None:
         """Evaluates a node, or records it as a step. Its results have values afterwards."""
         names, operator = list(proto.output), operator_of(proto.domain, proto.op_type)
         label = proto.name or next((name for name in names if name), "")
+        if operator is None:
+            if proto.domain in OWN and proto.op_type in EXPANDED:
+                if all(name in self.values for name in proto.input):
+                    with self.problems.at(proto.op_type, label):
+                        self._expand(proto, label)
+            elif (refusal := refusal_of(proto)) is not None:
+                self.problems.add(quoted(proto.op_type)[1:-1], proto.name, refusal)
         if operator is not None and all(name in self.values for name in proto.input):
             with self.problems.at(proto.op_type, label):
                 found = attributes(proto, self.folder)
@@ -117,6 +141,85 @@ class Importing:
                 self._assume(name)
             if name and (value := self.values.get(name)) is not None and value.known is None:
                 self.flowing.add(name)
+
+    def _expand(self, proto: Any, label: str) -> None:
+        """Puts the taken branch of an If, or the rounds of a Loop, in the place of the node."""
+        if proto.op_type == "If":
+            check_lengths("it", proto.input, 1)
+            taken = single(self._value(proto.input[0]).known, "its condition")
+            given = self._inlined(body(proto, "then_branch" if taken else "else_branch"), {})
+        else:
+            given = self._rounds(proto, label)
+        check_lengths("its graph", given, len(proto.output))
+        for name, inner in zip(proto.output, given, strict=True):
+            if name:
+                self._make("Identity", [inner], name, label)
+
+    def _rounds(self, proto: Any, label: str) -> list[str]:
+        """Evaluates the rounds of a Loop; returns the names of what it gives."""
+        graph, (most, goes_on, *state) = body(proto, "body"), proto.input
+        check_lengths("its graph's inputs", graph.input, 2 + len(state))
+        rounds = single(self._value(most).known, "its number of rounds") if most else None
+        if rounds is None and not goes_on:
+            raise NotImportedError("it has no end", "give it a number of rounds, or a condition")
+        collected: list[list[str]] = [[] for _ in range(len(proto.output) - len(state))]
+        check_lengths("its graph", graph.output, 1 + len(state) + len(collected))
+        at = 0
+        while rounds is None or at < rounds:
+            if goes_on and not single(self._value(goes_on).known, "its condition"):
+                break
+            check_rounds(at + 1, label)
+            number, condition = f"{label}//{at}", f"{label}//{at}/on"
+            self.values[number] = self._known(torch.tensor(at), public=True)
+            self.values[condition] = self._known(torch.tensor(True), public=True)
+            places = [number, condition, *state]
+            outer = dict(zip((each.name for each in graph.input), places, strict=True))
+            goes_on, *given = self._inlined(graph, outer)
+            state = given[: len(state)]
+            for row, name in zip(collected, given[len(state) :], strict=True):
+                row.append(name)
+            at += 1
+        for name, row in zip(proto.output[len(state) :], collected, strict=True):
+            if not row and name:
+                raise NotImportedError(
+                    "it has no rounds, so that the shape of what it collects is not known",
+                    "export with a shape for which it has some",
+                )
+        return [*state, *(self._stacked(row, label) for row in collected)]
+
+    def _stacked(self, names: list[str], label: str) -> str:
+        """Joins what the rounds of a loop give, along a new first dimension."""
+        if not names:
+            return ""
+        axes = f"{names[0]}/axes"
+        self.values[axes] = self._known(torch.tensor([0]), public=True)
+        rows = []
+        for name in names:
+            rows.append(f"{name}/row")
+            self._make("Unsqueeze", [name, axes], rows[-1], label)
+        self._make("Concat", rows, f"{names[0]}/all", label, axis=0)
+        return f"{names[0]}/all"
+
+    def _inlined(self, graph: Any, given: dict[str, str]) -> list[str]:
+        """Evaluates the nodes of a graph in the place of its node; returns its results' names."""
+        nodes, names, prefix = self.bodies.copy(graph, given)
+        if graph.sparse_initializer:
+            raise NotImportedError("it holds sparse tensors", "store them densely")
+        for tensor in graph.initializer:
+            self._hold(prefix + tensor.name, tensors.read(tensor, self.folder))
+        for node in nodes:
+            self.node(node)
+        found = [names.get(each.name, each.name) for each in graph.output]
+        if not self.problems and (lost := [name for name in found if name not in self.values]):
+            raise ValueError(f"nothing gives {quoted(lost[0])}")
+        return found
+
+    def _make(self, kind: str, inputs: list[str], name: str, label: str, **more: Any) -> None:
+        """Evaluates a node that the file does not have."""
+        from onnx import helper
+
+        if all(each in self.values for each in inputs):
+            self.node(helper.make_node(kind, inputs, [name], name=f"{label}/{name}", **more))
 
     def _parts(self, node: Node, operator: Operator, inputs: list[str]) -> list[str]:
         """Returns the names of the tensors that a node has among its attributes."""

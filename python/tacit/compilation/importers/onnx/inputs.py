@@ -9,7 +9,7 @@ import torch
 
 from tacit.compilation.importers.onnx import tensors
 from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
-from tacit.errors import setup_error
+from tacit.errors import MisuseError, setup_error
 
 Inputs = list[tuple[str, torch.dtype, tuple[int, ...]]]
 
@@ -137,3 +137,55 @@ def shown(info: Any) -> str:
         for dim in info.type.tensor_type.shape.dim
     ]
     return f"({', '.join(sizes)})"
+
+
+def as_tensor(name: str, value: Any) -> torch.Tensor:
+    """Returns the value of a public input as a tensor.
+
+    Raises:
+        MisuseError: it is no number, list of numbers or tensor.
+    """
+    try:
+        return torch.as_tensor(value).detach()
+    except (TypeError, ValueError, RuntimeError):
+        raise MisuseError(
+            f"the public input {quoted(name)} is of type {type(value).__name__}; it is a number, a "
+            "list of numbers, or a tensor"
+        ) from None
+
+
+def check_public(path: Path, found: Inputs, known: Mapping[str, Any]) -> None:
+    """Refuses public inputs that a file does not have, and files without any secret input.
+
+    Raises:
+        MisuseError: there are such.
+    """
+    names = [name for name, _, _ in found]
+    if unknown := [name for name in known if name not in names]:
+        shown = ", ".join(map(quoted, names))
+        raise MisuseError(f"{path} has no input {quoted(unknown[0])} to be public; it has {shown}")
+    if known and len(known) == len(names):
+        raise MisuseError(
+            f"all inputs of {path} are public, so that nothing is secret: leave the secret ones out"
+        )
+
+
+def of_input(
+    name: str, dtype: torch.dtype, shape: tuple[int, ...], value: torch.Tensor
+) -> torch.Tensor:
+    """Returns a public value with the type and shape of its input; a number stands for all
+    elements.
+
+    Raises:
+        MisuseError: it has another shape, or its type does not hold the numbers exactly.
+    """
+    made = value.to(dtype)
+    if not dtype.is_floating_point and not torch.equal(made.to(value.dtype), value):
+        raise MisuseError(f"the public input {quoted(name)} has numbers that {dtype} does not hold")
+    if made.ndim == 0:
+        return made.expand(shape).clone()
+    if tuple(made.shape) != shape:
+        raise MisuseError(
+            f"the public input {quoted(name)} has shape {tuple(made.shape)}, and {shape} is wanted"
+        )
+    return made

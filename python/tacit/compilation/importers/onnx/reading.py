@@ -4,7 +4,7 @@ Such a model has a known version and is not larger than protobuf can carry. Func
 where they are called. The graph is sorted and has no cycles, and each operator has types that ONNX
 allows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,8 @@ FEW = 1024
 #: Domain of TensorFlow operators that have no counterpart.
 TENSORFLOW = "ai.onnx.converters.tensorflow"
 
-#: Control flow: operators that decide by values which operators run.
-CONTROL = {"If", "Loop", "Scan"}
+#: Control flow that is imported if what it decides is public: see ``control``.
+EXPANDED = {"If", "Loop"}
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,14 @@ class Read:
 
 
 def read(
-    path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, like: Like = ()
+    path: Path,
+    shapes: Mapping[str, Sequence[int]],
+    problems: Problems,
+    like: Like = (),
+    public: Collection[str] = (),
 ) -> Read:
     """Reads a file. Inputs whose shapes it leaves open get the given shapes, or those of data for
-    them.
+    them. ``public`` names inputs for which no data are given.
 
     Raises:
         SetupError: the file is not an ONNX file, or is too large, too old or malformed; or ONNX is
@@ -86,7 +90,7 @@ def read(
         )
     _missing(graph, problems)
     found = _tensors(graph, path)
-    fix(graph, {**alike(graph, like, found), **shapes}, found, path)
+    fix(graph, {**alike(graph, like, {*found, *public}), **shapes}, found, path)
     given = inputs(graph, found, problems)
     try:
         onnx.checker.check_model(model)
@@ -245,30 +249,32 @@ def _complete(graph: Any) -> None:
 def _missing(graph: Any, problems: Problems) -> None:
     """Collects operators that have no entry in the table."""
     for node in graph.node:
-        if node.domain == TENSORFLOW:
-            refusal = NotImportedError(
-                "this operator of TensorFlow has none of ONNX for it",
-                "replace it in the model, or leave it to the receiver",
-            )
-        elif operator_of(node.domain, node.op_type) is not None:
-            continue
-        elif node.domain not in (*OWN, CLASSICAL):
-            refusal = NotImportedError(
-                f"operators of {quoted(node.domain)} are not imported",
-                "export without that runtime's own optimisations, to ONNX's operators alone",
-            )
-        elif node.op_type in CONTROL:
-            refusal = NotImportedError(
-                "control flow is not imported, as what it does would depend on secret values",
-                "write it without (torch.where computes both ways), or export with the condition "
-                "fixed",
-            )
-        else:
-            refusal = NotImportedError(
-                "this operator is not imported",
-                "replace it in the model, or leave it to the receiver",
-            )
-        problems.add(quoted(node.op_type)[1:-1], node.name, refusal)
+        if (refusal := refusal_of(node)) is not None:
+            problems.add(quoted(node.op_type)[1:-1], node.name, refusal)
+
+
+def refusal_of(node: Any) -> NotImportedError | None:
+    """Returns why a node has no entry in the table, or ``None`` if it has one, or is replaced by
+    the graphs inside of it."""
+    if node.domain == TENSORFLOW:
+        return NotImportedError(
+            "this operator of TensorFlow has none of ONNX for it",
+            "replace it in the model, or leave it to the receiver",
+        )
+    if operator_of(node.domain, node.op_type) is not None:
+        return None
+    if node.domain not in (*OWN, CLASSICAL):
+        return NotImportedError(
+            f"operators of {quoted(node.domain)} are not imported",
+            "export without that runtime's own optimisations, to ONNX's operators alone",
+        )
+    if node.domain in OWN and node.op_type in EXPANDED:
+        return None
+    if node.domain in OWN and node.op_type == "Scan":
+        return NotImportedError("a Scan is not imported", "export it as a Loop, or unrolled")
+    return NotImportedError(
+        "this operator is not imported", "replace it in the model, or leave it to the receiver"
+    )
 
 
 def _tensors(graph: Any, path: Path) -> dict[str, torch.Tensor]:

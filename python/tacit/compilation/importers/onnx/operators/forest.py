@@ -20,11 +20,12 @@ MOST_TARGETS, MOST_WEIGHTS = 1 << 12, 1 << 24
 #: Greatest number of nodes of an ensemble, and greatest depth of a tree.
 MOST_TREE_NODES, MOST_DEPTH = 1 << 20, 1 << 10
 
-#: Greatest depth of trees that are padded to complete ones.
-MOST_PADDED = 12
-
-#: Comparisons, by their names in ONNX.
+#: Comparisons with a number, by their names in ONNX, and the one that asks for a set's members.
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+MEMBER = "BRANCH_MEMBER"
+
+#: Greatest number of members of all sets.
+MOST_MEMBERS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Branch:
     #: What follows if the comparison is true, and if it is false.
     true: "Branch | Leaf"
     false: "Branch | Leaf"
+    #: The members of its set, all different; none for other comparisons.
+    members: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,21 +69,27 @@ class Forest:
         #: Sum of the leaves of trees that have no branches.
         self.constant = torch.zeros(targets, dtype=torch.float64)
         self.trees = len(trees)
-        for tree in trees:
-            self._enter(tree)
+        #: Tree of each of these leaves, and the leaves of trees that have no branches, by tree.
+        self._tree_of: list[int] = []
+        self._alone: dict[int, Leaf] = {}
+        for number, tree in enumerate(trees):
+            self._enter(number, tree)
+        kinds = (*MODES, MEMBER)
         self._sort(
-            sorted(range(len(self.branches)), key=lambda at: MODES.index(self.branches[at].mode))
+            sorted(range(len(self.branches)), key=lambda at: kinds.index(self.branches[at].mode))
         )
 
-    def _enter(self, tree: Tree) -> None:
+    def _enter(self, number: int, tree: Tree) -> None:
         waiting: list[tuple[Tree, int]] = [(tree, -1)]
         while waiting:
             part, literal = waiting.pop()
             if isinstance(part, Leaf):
                 if literal < 0:
                     self.constant += _row(part, self.targets)
+                    self._alone[number] = part
                 else:
                     self.leaves.append((part, literal))
+                    self._tree_of.append(number)
                 continue
             depth = 1 + (self.depth[literal] if literal >= 0 else 0)
             if depth > MOST_DEPTH or len(self.branches) >= MOST_TREE_NODES:
@@ -159,14 +168,61 @@ class Forest:
             for leaf, literal in self.leaves
         ]
 
+    def by_tree(self) -> list[list[int]]:
+        """Gives each tree targets of its own, and returns which of them belong to each target.
+
+        A tree counts for a target if all of its leaves do."""
+        found: dict[int, list[frozenset[int]]] = {}
+        for number, leaf in (
+            *self._alone.items(),
+            *zip(self._tree_of, (leaf for leaf, _ in self.leaves), strict=True),
+        ):
+            found.setdefault(number, []).append(frozenset(target for target, _ in leaf.weights))
+        if any(len(set(each)) > 1 for each in found.values()):
+            raise NotImportedError(
+                "some of its trees have leaves that count for a target, and others that do not, so "
+                "that the least or greatest is of other trees for each row",
+                "give each leaf a weight for the same targets, or combine by SUM",
+            )
+        pairs = sorted((target, number) for number, each in found.items() for target in each[0])
+        place = {pair: at for at, pair in enumerate(pairs)}
+        groups = [[place[pair] for pair in pairs if pair[0] == at] for at in range(self.targets)]
+
+        def own(number: int, leaf: Leaf) -> Leaf:
+            return Leaf(tuple((place[target, number], weight) for target, weight in leaf.weights))
+
+        self.leaves = [
+            (own(number, leaf), literal)
+            for number, (leaf, literal) in zip(self._tree_of, self.leaves, strict=True)
+        ]
+        if not 0 < len(pairs) <= MOST_TARGETS:
+            raise NotImportedError(
+                f"its trees count {len(pairs)} times for a target", "use 1 to 4096 trees"
+            )
+        self.targets = len(pairs)
+        self.constant = torch.zeros(self.targets, dtype=torch.float64)
+        for number, leaf in self._alone.items():
+            self.constant += _row(own(number, leaf), self.targets)
+        return groups
+
     def parts(self, columns: int) -> list[Part]:
         """Returns what the operator takes, in the order of ``reached`` and then of the sum: the
-        thresholds, the columns that the branches of each mode look at, the lists of each step, the
-        weights of the leaves, and what is added to their sum."""
+        thresholds and then the members of sets, the columns that the branches of each mode look at,
+        the columns of the members, the members of each set, the lists of each step, the weights of
+        the leaves, and what is added to their sum."""
         if wrong := [each.feature for each in self.branches if not 0 <= each.feature < columns]:
             raise ValueError(f"a node looks at column {wrong[0]} of {columns}")
-        thresholds = torch.tensor([each.threshold for each in self.branches], dtype=torch.float64)
+        asking = [each for each in self.branches if each.mode == MEMBER]
+        members = [member for each in asking for member in each.members]
+        if len(members) > MOST_MEMBERS:
+            raise NotImportedError(
+                f"its sets have {len(members)} members, more than {MOST_MEMBERS}",
+                "use smaller sets",
+            )
+        edges = [each.threshold for each in self.branches if each.mode != MEMBER]
+        thresholds = torch.tensor([*edges, *members], dtype=torch.float64)
         looks = [[each.feature for each in self.branches if each.mode == mode] for mode in MODES]
+        looks.append([each.feature for each in asking for _ in each.members])
         steps, leaves = self.steps()
         if len(leaves) * self.targets > MOST_WEIGHTS:
             raise NotImportedError(
@@ -178,10 +234,25 @@ class Forest:
         weights = torch.stack(rows, 1) if rows else torch.zeros(self.targets, 0)
         made = [Part("thresholds", thresholds.float())]
         made += [_places(f"columns{at}", of) for at, of in enumerate(looks)]
+        made.append(Part("sets", _sets(asking), public=True))
         for at, lists in enumerate(steps):
             names = (f"joined{at}", f"with{at}", f"kept{at}")
             made += [_places(name, of) for name, of in zip(names, lists, strict=True)]
         return [*made, Part("leaves", weights.float()), Part("base", self.constant.float())]
+
+
+def _sets(asking: Sequence[Branch]) -> torch.Tensor:
+    """Returns the places of the members of each set, (greatest size, sets). Smaller sets are filled
+    with the place after all members, where nothing is."""
+    if not asking:
+        return torch.zeros(0, 0, dtype=torch.int64)
+    sizes = [len(each.members) for each in asking]
+    rows, first = [], 0
+    for size in sizes:
+        own = list(range(first, first + size))
+        rows.append(own + [sum(sizes)] * (max(sizes) - size))
+        first += size
+    return torch.tensor(rows, dtype=torch.int64).t().contiguous()
 
 
 def _places(name: str, places: Sequence[int]) -> Part:
@@ -205,6 +276,7 @@ def reached(
     x: torch.Tensor,
     thresholds: torch.Tensor,
     columns: Sequence[torch.Tensor],
+    sets: torch.Tensor,
     steps: Sequence[torch.Tensor],
 ) -> torch.Tensor:
     """Returns whether each row reaches each leaf, (leaves, rows).
@@ -213,16 +285,26 @@ def reached(
 
     Args:
         x: the features, (columns, rows).
-        thresholds: what each branch compares with.
-        columns: the columns that the branches of each mode look at.
+        thresholds: what each branch compares with, and then the members of sets.
+        columns: the columns that the branches of each mode look at, and those of the members.
+        sets: the places of the members of each set.
         steps: the three lists of each step, one after another.
     """
     found, first = [], 0
-    for compare, looks in zip(COMPARISONS, columns, strict=True):
+    for compare, looks in zip(COMPARISONS, columns[:-1], strict=True):
         if count := looks.shape[0]:
             edges = thresholds[first : first + count].unsqueeze(1)
             found.append(compare(torch.index_select(x, 0, looks), edges))
             first += count
+    if sets.shape[0]:
+        looks, edges = columns[-1], thresholds[first:].unsqueeze(1)
+        are_equal = torch.index_select(x, 0, looks) == edges
+        are_equal = torch.cat([are_equal, are_equal[:1] ^ are_equal[:1]])
+        # The members of a set differ, so at most one is equal, and ^ is as good as |.
+        is_member = _taken(are_equal, sets[0])
+        for at in range(1, sets.shape[0]):
+            is_member = is_member ^ _taken(are_equal, sets[at])
+        found.append(is_member)
     true = _joined(found)
     literals = torch.cat([true, ~true])
     for at in range(0, len(steps), 3):

@@ -3,6 +3,7 @@
 What each node compares with, and what each leaf counts for, is secret. The shape of the trees and
 the columns that their nodes look at are public (``forest.py``)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from tacit.compilation.importers.onnx.operators.classifiers import (
 )
 from tacit.compilation.importers.onnx.operators.features import columns
 from tacit.compilation.importers.onnx.operators.forest import (
+    MEMBER,
     MODES,
     Branch,
     Forest,
@@ -31,6 +33,7 @@ from tacit.compilation.importers.onnx.table import CLASSICAL, Node, Part, implem
 
 #: Aggregates and transforms of TreeEnsemble, by their numbers.
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+EXTREMES = ("MIN", "MAX")
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
@@ -160,31 +163,59 @@ def _sums(x: torch.Tensor, held: Sequence[torch.Tensor]) -> torch.Tensor:
     thresholds, *places, leaves, base = held
     if not thresholds.shape[0]:
         return base.expand(x.shape[0], -1)
-    columns, steps = places[: len(MODES)], places[len(MODES) :]
-    found = reached(x.to(torch.float32).t(), thresholds, columns, steps)
+    count = len(MODES) + 1
+    columns, sets, steps = places[:count], places[count], places[count + 1 :]
+    found = reached(x.to(torch.float32).t(), thresholds, columns, sets, steps)
     return functional.linear(found.t().to(torch.float32), leaves, base)
 
 
 def _regressor_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
     forest = _ensemble(node, "target", node.integer("n_targets", 1))
-    forest.scale(_share(node.text("aggregate_function", "SUM"), forest))
-    forest.constant += _base_of(_numbers(node, "base_values"), forest.targets)
-    return forest.parts(columns(given[0]))
+    base = _base_of(_numbers(node, "base_values"), forest.targets)
+    return _aggregate(node.text("aggregate_function", "SUM"), forest, base, columns(given[0]))
 
 
-def _share(how: str, forest: Forest) -> float:
-    """Returns the factor of each tree in the aggregate."""
-    if how not in ("SUM", "AVERAGE"):
+def _aggregate(how: str, forest: Forest, base: torch.Tensor, size: int) -> list[Part]:
+    """Returns what the operator takes for an aggregate of trees: for the least or greatest, first
+    the places of each target's trees."""
+    if how not in AGGREGATES:
         raise NotImportedError(
-            f"its trees are combined by {how[:40]}", "use SUM or AVERAGE, as trained models do"
+            f"its trees are combined by {how[:40]}", f"use {', '.join(AGGREGATES)}"
         )
-    return 1.0 if how == "SUM" else 1.0 / forest.trees
+    if how in EXTREMES:
+        groups = forest.by_tree()
+        if empty := [at for at, each in enumerate(groups) if not each]:
+            raise NotImportedError(
+                f"no tree counts for its target {empty[0]}", "leave targets without trees out"
+            )
+        for target, own in enumerate(groups):
+            forest.constant[own] += base[target]
+        first = [
+            Part(f"trees{at}", torch.tensor(own), public=True) for at, own in enumerate(groups)
+        ]
+        return [*first, *forest.parts(size)]
+    forest.scale(1.0 if how == "SUM" else 1.0 / forest.trees)
+    forest.constant += base
+    return forest.parts(size)
+
+
+def _combined(how: str, targets: int, x: torch.Tensor, held: Sequence[torch.Tensor]) -> Any:
+    """Returns the aggregate of what the trees give, for each target."""
+    if how not in EXTREMES:
+        return _sums(x, held)
+    groups, rest = held[:targets], held[targets:]
+    sums = _sums(x, rest)
+    own = [torch.index_select(sums, 1, places) for places in groups]
+    extremes = [each.amin(1) if how == "MIN" else each.amax(1) for each in own]
+    return torch.stack(extremes, 1)
 
 
 @implements("TreeEnsembleRegressor", domain=CLASSICAL, parts=_regressor_parts)
 def tree_ensemble_regressor(node: Node, x: torch.Tensor, *held: torch.Tensor) -> torch.Tensor:
-    """Returns the sum, or the mean, of what the trees give, for each target."""
-    return transformed(node, _sums(x, held))
+    """Returns the sum, the mean, the least or the greatest of what the trees give, for each
+    target."""
+    how, targets = node.text("aggregate_function", "SUM"), node.integer("n_targets", 1)
+    return transformed(node, _combined(how, targets, x, held))
 
 
 def _numbered_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
@@ -198,6 +229,8 @@ def _numbered_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
         raise ValueError("the lists of its nodes have different lengths")
     leaves = list(zip(targets, weights.reshape(-1).tolist(), strict=True))
     kinds, edges = modes.reshape(-1).tolist(), splits.reshape(-1).tolist()
+    asking = [at for at, kind in enumerate(kinds) if kind == len(MODES)]
+    sets = dict(zip(asking, _sets(node, len(asking)), strict=True))
 
     def look(key: tuple[int, bool]) -> Any:
         at, is_leaf = key
@@ -205,24 +238,43 @@ def _numbered_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
             raise ValueError(f"it names {at} of {len(leaves)} leaves and {len(kinds)} nodes")
         if is_leaf:
             return Leaf((leaves[at],))
-        if not 0 <= kinds[at] < len(MODES):
-            raise NotImportedError(
-                "it asks whether a number is in a set",
-                "compare with one number in each node, as one-hot encoded categories do",
-            )
+        if not 0 <= kinds[at] <= len(MODES):
+            raise ValueError(f"the comparison {kinds[at]} is not known")
         true, false = ((lists[of][at], bool(lists[of + 2][at])) for of in (1, 2))
-        mode, feature, edge = MODES[kinds[at]], lists[0][at], edges[at]
-        return (lambda a, b: Branch(mode, feature, edge, a, b)), true, false
+        mode, feature, edge = (*MODES, MEMBER)[kinds[at]], lists[0][at], edges[at]
+        own = sets[at] if mode == MEMBER else ()
+        return (lambda a, b: Branch(mode, feature, edge, a, b, own)), true, false
 
     built = _Built(modes.numel())
     roots = node.integers("tree_roots") or []
     trees = [built.tree((root, False), look) for root in roots]
     forest = Forest(trees, node.integer("n_targets", 1))
+    base = torch.zeros(forest.targets, dtype=torch.float64)
+    return _aggregate(_aggregate_of(node), forest, base, columns(given[0]))
+
+
+def _aggregate_of(node: Node) -> str:
     how = node.integer("aggregate_function", 1)
     if not 0 <= how < len(AGGREGATES):
         raise ValueError(f"the aggregate {how} is not known")
-    forest.scale(_share(AGGREGATES[how], forest))
-    return forest.parts(columns(given[0]))
+    return AGGREGATES[how]
+
+
+def _sets(node: Node, count: int) -> list[tuple[float, ...]]:
+    """Returns the set of each branch that asks for members, in the order of the branches. A file
+    has them one after another, with NaN between them."""
+    members = node.tensor("membership_values")
+    found: list[dict[float, None]] = [{}]
+    for member in [] if members is None else members.reshape(-1).tolist():
+        if math.isnan(member):
+            found.append({})
+        else:
+            found[-1][member] = None
+    # Some exporters end each set by NaN, and others put it between two.
+    sets = [tuple(each) for each in found if each]
+    if len(sets) != count:
+        raise ValueError(f"{len(sets)} sets for {count} nodes that ask for members")
+    return sets
 
 
 @implements("TreeEnsemble", domain=CLASSICAL, parts=_numbered_parts)
@@ -232,4 +284,5 @@ def tree_ensemble(node: Node, x: torch.Tensor, *held: torch.Tensor) -> torch.Ten
     if not 0 <= how < len(TRANSFORMS):
         raise ValueError(f"the transform {how} is not known")
     named = replace(node, attributes={"post_transform": TRANSFORMS[how]})
-    return transformed(named, _sums(x, held))
+    found = _combined(_aggregate_of(node), node.integer("n_targets", 1), x, held)
+    return transformed(named, found)
