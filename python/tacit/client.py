@@ -130,9 +130,9 @@ class Client:
             RequestRefusedError: a party has no models ready yet.
         """
         until = _Until.after(self._timeout if timeout is None else timeout, None)
-        self._known = self._described(until)
+        known = self._known = self._described(until)
         found: dict[str, list[Described]] = {}
-        for each in self._known:
+        for each in known:
             found.setdefault(each.name, []).append(each)
         return {
             name: Model(
@@ -230,16 +230,17 @@ class Client:
             MisuseError: there is none.
         """
         for is_again in (False, True):
-            if self._known is None or is_again:
+            known = self._known
+            if known is None or is_again:
                 # The service may have got another version meanwhile.
-                self._known = self._described(until)
-            if model is None and len({each.name for each in self._known}) > 1:
-                names = ", ".join(sorted({each.name for each in self._known}))
+                known = self._known = self._described(until)
+            if model is None and len({each.name for each in known}) > 1:
+                names = ", ".join(sorted({each.name for each in known}))
                 raise MisuseError(f"the service has several models: say which of {names}")
-            for each in reversed(self._known):
+            for each in reversed(known):
                 if model in (None, each.name) and version in (None, each.version):
                     return each
-        names = ", ".join(f"{each.name} {each.version}" for each in self._known or ())
+        names = ", ".join(f"{each.name} {each.version}" for each in known)
         asked = model if version is None else f"{model} {version}"
         raise MisuseError(f"the service has no model {asked!r}; it has {names}")
 
@@ -291,7 +292,8 @@ class Client:
             )
         if found[-1] != 1:
             raise RangeError(
-                "numbers of this request left the range that the model computes in: there is no "
+                "numbers left the range that the model computes in, in this request or, if the "
+                "model is a module in Python, in one that was computed with it: there is no "
                 "result. Scale the input as the model's training data were"
             )
         return torch.from_numpy(found[:-1])

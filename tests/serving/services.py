@@ -43,11 +43,15 @@ STARTING = 150.0
 SHAPE = (1, 4)
 
 
-@cache
 def module(name: str = "build", seed: int = 5) -> torch.nn.Module:
     """Returns a module of the program, with the weights of the service.
 
-    It is made once, before threads: making one uses PyTorch's only random generator."""
+    :func:`write` makes it, before threads: making one uses PyTorch's only random generator."""
+    return _made(name, seed)
+
+
+@cache
+def _made(name: str, seed: int) -> torch.nn.Module:
     made: dict[str, Any] = {}
     exec(PROGRAM, made)
     with torch.random.fork_rng():

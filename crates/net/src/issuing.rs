@@ -8,6 +8,7 @@ use crate::certificates::{BACKDATED, File, check_days, write_files};
 use crate::config::read_key;
 use crate::error::{Error, Fault, Result};
 use crate::kinds;
+use crate::signing::random;
 use crate::tcp::admission::name_of;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams,
@@ -27,6 +28,8 @@ const DAYS: u32 = 3650;
 /// An authority that signs certificates.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
+    /// Its name, as certificates and lists that it signed have it.
+    subject: Vec<u8>,
 }
 
 fn failed(what: &str) -> impl Fn(rcgen::Error) -> Error {
@@ -103,9 +106,10 @@ impl Authority {
         {
             return Err(unfit("its key is of another certificate"));
         }
+        let subject = anchor.subject.as_ref().to_vec();
         let issuer = Issuer::from_ca_cert_der(&der, key);
         let issuer = issuer.map_err(|_| unfit("its certificate is damaged"))?;
-        Ok(Self { issuer })
+        Ok(Self { issuer, subject })
     }
 
     /// Signs a client's request, in PEM; returns its certificate, valid for `days` days, in PEM.
@@ -144,6 +148,8 @@ impl Authority {
         parameters.is_ca = IsCa::ExplicitNoCa;
         parameters.use_authority_key_identifier_extension = true;
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        // A second certificate of the same key is another one, which may be revoked by itself.
+        parameters.serial_number = Some(SerialNumber::from_slice(&serial()?));
         let now = OffsetDateTime::now_utc();
         parameters.not_before = now - BACKDATED;
         parameters.not_after = now + Duration::days(i64::from(days));
@@ -158,25 +164,44 @@ impl Authority {
         )))
     }
 
+    /// Checks that something was signed in this authority's name.
+    fn check_own(&self, what: &str, issuer: &[u8]) -> Result<()> {
+        if issuer == self.subject {
+            return Ok(());
+        }
+        Err(Error::setup(Fault::new(
+            format!("{what} is another authority's"),
+            "give one that this authority signed",
+        )))
+    }
+
     /// Returns the list of revoked certificates, in PEM: those of the list so far, and these. The
     /// next list is due after `days` days.
     ///
     /// # Errors
-    /// `Setup` for a list or a certificate that is damaged; `Misuse` for impossible days.
+    /// `Setup` for a list or a certificate that is damaged, or another authority's; `Misuse` for
+    /// impossible days.
     pub fn revoke(&self, list: Option<&str>, certificates: &[String], days: u32) -> Result<String> {
         check_days(days)?;
         let damaged = |what: &str| Error::setup(format!("{what} is not one in PEM, or is damaged"));
         let mut revoked = list.map_or_else(
             || Ok(BTreeSet::new()),
-            |pem| serials(pem).ok_or_else(|| damaged("the list of revoked certificates")),
+            |pem| -> Result<_> {
+                let (issuer, serials) =
+                    serials(pem).ok_or_else(|| damaged("the list of revoked certificates"))?;
+                self.check_own("the list of revoked certificates", &issuer)?;
+                Ok(serials)
+            },
         )?;
         for pem in certificates {
             let certificate = kinds::certificate(pem);
-            let serial = certificate.as_ref().and_then(|it| {
+            let found = certificate.as_ref().and_then(|it| {
                 let entity = webpki::EndEntityCert::try_from(it).ok()?;
-                Some(entity.serial().to_vec())
+                Some((entity.issuer().to_vec(), entity.serial().to_vec()))
             });
-            revoked.insert(serial.ok_or_else(|| damaged("a certificate to be revoked"))?);
+            let (issuer, serial) = found.ok_or_else(|| damaged("a certificate to be revoked"))?;
+            self.check_own("a certificate to be revoked", &issuer)?;
+            revoked.insert(serial);
         }
         let now = OffsetDateTime::now_utc();
         let number = u64::try_from(now.unix_timestamp()).unwrap_or(0);
@@ -200,14 +225,27 @@ impl Authority {
     }
 }
 
-/// Returns the serial numbers in a list of revoked certificates.
-fn serials(pem: &str) -> Option<BTreeSet<Vec<u8>>> {
+/// Draws a serial number.
+fn serial() -> Result<[u8; 16]> {
+    let mut serial: [u8; 16] = std::array::from_fn({
+        let drawn = random()?;
+        move |at| drawn[at]
+    });
+    // Positive, and of full length.
+    serial[0] = serial[0] & 0x7f | 0x40;
+    Ok(serial)
+}
+
+/// Returns the issuer of a list of revoked certificates, and the serial numbers in it.
+fn serials(pem: &str) -> Option<(Vec<u8>, BTreeSet<Vec<u8>>)> {
     let der = CertificateRevocationListDer::from_pem_slice(pem.as_bytes()).ok()?;
     let list = webpki::BorrowedCertRevocationList::from_der(&der).ok()?;
     let serial = |entry: std::result::Result<webpki::BorrowedRevokedCert<'_>, _>| {
         Some(entry.ok()?.serial_number.to_vec())
     };
-    list.into_iter().map(serial).collect()
+    let serials = (&list).into_iter().map(serial).collect::<Option<_>>()?;
+    let list = webpki::CertRevocationList::from(list);
+    Some((list.issuer().to_vec(), serials))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,8 +1,8 @@
 //! Beginning of a session and of a dealer: how they get their links.
 
+use crate::attestation::Attestation;
 use crate::errors::{PARTIES, members, misuse, raise};
 use crate::session::Session;
-use ::session::attestation::Attestation;
 use ::session::configured::{self, Choices};
 use ::session::local::{self, Local};
 use ::session::options::seconds;
@@ -156,7 +156,7 @@ impl Session {
         source: Option<String>,
         servers: bool,
         network: Option<(f64, f64)>,
-        attestation: Option<&crate::attestation::Attestation>,
+        attestation: Option<&Attestation>,
         device: Option<String>,
     ) -> PyResult<Self> {
         let (words, raise) = members(servers);
@@ -226,7 +226,7 @@ pub fn deal_local(
     timeout: f64,
     threads: Option<usize>,
     network: Option<(f64, f64)>,
-    attestation: Option<&crate::attestation::Attestation>,
+    attestation: Option<&Attestation>,
     device: Option<String>,
 ) -> PyResult<()> {
     use_threads(threads).map_err(raise)?;

@@ -124,6 +124,14 @@ def admit(parsed: argparse.Namespace) -> None:
         parsed.days,
     )
     Path(parsed.out).mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        # It is needed to be revoked.
+        before = path.with_name(f"client-{client}-{_core.blake3(path.read_bytes())[:8]}.pem")
+        path.rename(before)
+        print(
+            f"The one before is kept as {before}. If its key is lost, revoke it: tacit federated "
+            f"revoke --certificate {before} --list FILE"
+        )
     write(path, made)
     print(f"Wrote {path}, which goes to client {client}, and is valid for {parsed.days} days.")
 

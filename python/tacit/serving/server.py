@@ -163,10 +163,14 @@ class Server:
         pause = SHORTEST_PAUSE
         while not self.is_leaving:
             began = time.monotonic()
+            if self._reloading.is_set():
+                # Others may have read their files again, and none is asked between sessions.
+                self._read_again()
             try:
                 self._session()
                 pause = SHORTEST_PAUSE
             except (TacitError, MemoryError) as error:
+                self.is_opening = False
                 is_usual = isinstance(error, PeerError | NetworkError)
                 is_usual = is_usual and not isinstance(error, DesyncError)
                 if not is_usual and not self._has_served:

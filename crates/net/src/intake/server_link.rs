@@ -262,7 +262,11 @@ pub(super) fn ask_all<T: Send>(
                     let answer = server.ask(waits, step, question);
                     drop(tell.send((at, answer)));
                 })
-                .map_err(|_| no_thread("a client"))?;
+                .map_err(|_| {
+                    // Those that have begun wait for nobody.
+                    waits.cut.store(true, Ordering::Relaxed);
+                    no_thread("a client")
+                })?;
         }
         drop(tell);
         let mut failure = None;

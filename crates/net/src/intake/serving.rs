@@ -172,7 +172,7 @@ fn answer(
             model,
         } => {
             known(intake, &federation)?;
-            join(intake, client, stream, after, model)?;
+            join(intake, (client, certificate), stream, after, model)?;
         }
         Request::Offer {
             statement,
@@ -192,7 +192,7 @@ fn answer(
             content,
         } => {
             known(intake, &federation)?;
-            tell(intake, client, stream, round, content)?;
+            tell(intake, (client, certificate), stream, round, content)?;
         }
         Request::Attest { .. } => {
             return Err(End::Refused(
@@ -262,11 +262,11 @@ fn known(intake: &IntakeState, federation: &Hash) -> Result<(), End> {
 /// Announces the next round that can still be joined.
 fn join(
     intake: &IntakeState,
-    client: usize,
+    (client, certificate): (usize, &CertificateDer<'static>),
     stream: &mut Stream,
     after: u64,
     wanted: bool,
-) -> io::Result<()> {
+) -> Result<(), End> {
     let found = intake.wait(Instant::now() + PATIENCE, |state| {
         let (round, hash) = state.round.as_mut()?;
         let left = round
@@ -274,13 +274,16 @@ fn join(
             .deadline
             .checked_duration_since(Instant::now())?;
         (round.terms.number > after).then(|| {
+            // It may have been revoked while it waited for the round.
+            intake.clients.check(certificate)?;
             round.join(client);
-            (round.terms.clone(), *hash, left)
+            Ok((round.terms.clone(), *hash, left))
         })
     });
-    let Some((terms, hash, left)) = found else {
-        return Reply::NotYet.write(stream);
+    let Some(found) = found else {
+        return Ok(Reply::NotYet.write(stream)?);
     };
+    let (terms, hash, left) = found.map_err(|fault: SetupFault| End::Refused(said(&fault)))?;
     let reply = Reply::Task {
         round: terms.number,
         words: terms.words,
@@ -294,13 +297,13 @@ fn join(
     if wanted {
         stream.write_all(&terms.model)?;
     }
-    stream.flush()
+    Ok(stream.flush()?)
 }
 
 /// Reports the outcome of a round.
 fn tell(
     intake: &IntakeState,
-    client: usize,
+    (client, certificate): (usize, &CertificateDer<'static>),
     stream: &mut Stream,
     round: u64,
     wanted: bool,
@@ -317,6 +320,9 @@ fn tell(
     let Some(found) = found else {
         return Ok(Reply::NotYet.write(stream)?);
     };
+    // It may have been revoked while it waited for the outcome.
+    let checked = intake.clients.check(certificate);
+    checked.map_err(|fault| End::Refused(said(&fault)))?;
     let (outcome, own) = found.map_err(|latest| {
         End::Refused(format!(
             "round {round} is over and its result is no longer kept; round {latest} is the latest"

@@ -23,7 +23,7 @@ fn request(world: &World, number: u8) -> Request {
 
 /// Returns why a request fails.
 fn failure(world: &World) -> String {
-    match world.caller.ask(&request(world, 1), SECOND) {
+    match world.caller.ask(&request(world, 1), SECOND, SECOND) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("it is answered"),
     }
@@ -36,7 +36,10 @@ fn each_party_attests_once_on_a_connection() {
     world.caller.describe(SECOND).unwrap().unwrap();
     assert_eq!(world.caller.verified(), 2);
     let answering = world.answering(&[[3; 32]; 2]);
-    let asked = world.caller.ask(&request(&world, 1), SECOND).unwrap();
+    let asked = world
+        .caller
+        .ask(&request(&world, 1), SECOND, SECOND)
+        .unwrap();
     assert!(matches!(asked, Asked::Answered(_)));
     assert_eq!(world.caller.verified(), 2, "on the same connections");
     for each in answering {
@@ -79,7 +82,10 @@ fn nothing_is_handed_in_to_a_party_that_has_not_attested() {
 fn a_party_that_attests_takes_nothing_from_a_client_that_does_not_ask() {
     let world = attested(&[Some(HONEST); 2], None);
     world.serve();
-    let asked = world.caller.ask(&request(&world, 1), SECOND).unwrap();
+    let asked = world
+        .caller
+        .ask(&request(&world, 1), SECOND, SECOND)
+        .unwrap();
     let Asked::Refused(_, refusal) = asked else {
         panic!("a party refuses");
     };
@@ -103,7 +109,12 @@ fn what_waits_is_brought_again_under_new_evidence() {
     let world = Arc::new(attested(&[Some(HONEST); 2], Some(HONEST)));
     world.serve();
     let asking = Arc::clone(&world);
-    let asked = thread::spawn(move || asking.caller.ask(&request(&asking, 1), 2 * SECOND).unwrap());
+    let asked = thread::spawn(move || {
+        asking
+            .caller
+            .ask(&request(&asking, 1), 2 * SECOND, SECOND)
+            .unwrap()
+    });
     wait_until(|| world.parties.iter().all(|each| each.open_requests() == 1));
     assert_eq!(world.caller.verified(), 2);
     for party in &world.parties {

@@ -160,7 +160,7 @@ fn show(
         exported,
     });
     if failure.is_some() {
-        shared.refused(None, "evidence not renewed");
+        shared.state().refused(None, "evidence not renewed");
     }
     Told::Evidence(shown).write(stream)?;
     Ok(Some(vouching))

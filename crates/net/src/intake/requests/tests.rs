@@ -563,7 +563,7 @@ fn clients_hear_that_their_requests_wait() {
     let request = world.caller.request(MODEL, number, WORDS, world.pieces());
     let request = request.unwrap();
     thread::scope(|scope| {
-        let asked = scope.spawn(|| world.caller.ask(&request, 2 * SECOND).unwrap());
+        let asked = scope.spawn(|| world.caller.ask(&request, 2 * SECOND, SECOND).unwrap());
         for party in &world.parties {
             assert_eq!(party.propose(1, Duration::ZERO, SECOND).unwrap().len(), 1);
         }
@@ -597,7 +597,7 @@ fn a_batch_waits_only_for_connections_that_may_bring_more() {
     // Longer than the client waits.
     let long = 4 * SECOND;
     thread::scope(|scope| {
-        let asked = scope.spawn(|| world.caller.ask(&request, SECOND).unwrap());
+        let asked = scope.spawn(|| world.caller.ask(&request, SECOND, SECOND).unwrap());
         for party in &world.parties {
             // The only connection waits for this request, so no other one comes.
             let proposed = party.propose(2, long, long).unwrap();
@@ -631,7 +631,7 @@ fn a_refusal_counts_once() {
     let request = world.caller.request(MODEL, number, WORDS, world.pieces());
     let request = request.unwrap();
     thread::scope(|scope| {
-        let asked = scope.spawn(|| world.caller.ask(&request, SECOND).unwrap());
+        let asked = scope.spawn(|| world.caller.ask(&request, SECOND, SECOND).unwrap());
         for party in &world.parties {
             party.propose(1, Duration::ZERO, SECOND).unwrap();
             party.refuse(0, number, Refusal::of(Cause::Lost, "a party lost it"));
@@ -639,7 +639,7 @@ fn a_refusal_counts_once() {
         assert!(matches!(asked.join().unwrap(), Asked::Refused(..)));
     });
     // Whoever asks again hears it again.
-    let again = world.caller.ask(&request, SECOND).unwrap();
+    let again = world.caller.ask(&request, SECOND, SECOND).unwrap();
     assert!(matches!(again, Asked::Refused(..)));
     for party in &world.parties {
         party.see_off(SECOND).unwrap();

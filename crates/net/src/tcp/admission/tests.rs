@@ -133,7 +133,7 @@ fn certificates_that_the_authority_did_not_sign_are_refused() {
     // A client cannot admit others, nor can an authority below the authority.
     for is_ca in [IsCa::NoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
         let middle = key();
-        let signed = world.signed(&middle, |parameters| parameters.is_ca = is_ca.clone());
+        let signed = world.signed(&middle, |parameters| parameters.is_ca = is_ca);
         let issuer = Issuer::from_ca_cert_pem(&signed, middle).unwrap();
         let names = vec!["client-4.tacit".to_owned()];
         let parameters = CertificateParams::new(names).unwrap();
@@ -236,7 +236,7 @@ fn revoked_certificates_do_not_count_from_the_list_on() {
     assert_eq!(world.fault(&goes), None);
     let list = world
         .authority
-        .revoke(Some(&empty), &[goes.clone()], 30)
+        .revoke(Some(&empty), std::slice::from_ref(&goes), 30)
         .unwrap();
     admission.revoke(Some(&list)).unwrap();
     let revoked = |client| Some(SetupFault::NotAdmitted(Denial::Revoked { client }));
@@ -245,7 +245,7 @@ fn revoked_certificates_do_not_count_from_the_list_on() {
     // A longer list keeps what was in it.
     let list = world
         .authority
-        .revoke(Some(&list), &[later.clone()], 30)
+        .revoke(Some(&list), std::slice::from_ref(&later), 30)
         .unwrap();
     admission.revoke(Some(&list)).unwrap();
     assert_eq!(

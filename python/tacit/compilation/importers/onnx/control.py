@@ -5,7 +5,7 @@ of the branch, or of each round of a loop, take the place of the node, under nam
 graph sees the values around it, and may hide them by names that it defines itself. A condition of
 weights alone is decided here as well, and the program shows how."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,8 +25,16 @@ BOTH_WAYS = (
 class Bodies:
     """Copies of graphs inside of nodes, under names that are free."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Collection[str]) -> None:
+        """Takes all names of a file."""
         self._added = self._copies = 0
+        # What every copy's names begin with, and no name of the file.
+        self._root = "/"
+        while any(name[len(self._root) :][:1].isdigit() for name in names if self._begins(name)):
+            self._root += "~"
+
+    def _begins(self, name: str) -> bool:
+        return name.startswith(self._root)
 
     def copy(self, graph: Any, given: Mapping[str, str]) -> tuple[list[Any], dict[str, str], str]:
         """Returns copies of a graph's nodes, the new names of its values, and their prefix.
@@ -39,11 +47,11 @@ class Bodies:
             NotImportedError: there are too many nodes.
         """
         self._copies += 1
-        prefix = f"/{self._copies}/"
+        prefix = f"{self._root}{self._copies}/"
         names = dict(given)
         names.update((each.name, prefix + each.name) for each in graph.initializer)
         nodes = []
-        self._added += len(graph.node)
+        self._added += 1 + _size(graph)
         if self._added > MOST_ADDED:
             raise NotImportedError(
                 f"its branches and rounds have more than {MOST_ADDED} operators",
@@ -58,15 +66,27 @@ class Bodies:
         return nodes, names, prefix
 
 
+def graphs_of(node: Any) -> Iterator[Any]:
+    """Yields the graphs among a node's attributes."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _size(graph: Any) -> int:
+    """Returns the number of nodes of a graph, and of the graphs inside of them."""
+    return sum(1 + sum(map(_size, graphs_of(node))) for node in graph.node)
+
+
 def renamed(node: Any, names: Mapping[str, str]) -> Any:
     """Returns a copy of a node that takes values under their new names, also within its graphs."""
     copied = type(node)()
     copied.CopyFrom(node)
     for at, name in enumerate(node.input):
         copied.input[at] = names.get(name, name)
-    for attribute in copied.attribute:
-        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            _rename_seen(graph, names)
+    for graph in graphs_of(copied):
+        _rename_seen(graph, names)
     return copied
 
 
@@ -79,6 +99,12 @@ def _rename_seen(graph: Any, names: Mapping[str, str]) -> None:
     graph.node.extend(nodes)
     for each in graph.output:
         each.name = seen.get(each.name, each.name)
+
+
+def names_in(graph: Any) -> set[str]:
+    """Returns the names of all values of a graph, and of the graphs inside of its nodes."""
+    inner = (names_in(each) for node in graph.node for each in graphs_of(node))
+    return set(_defined(graph)).union(*inner)
 
 
 def _defined(graph: Any) -> Iterator[str]:

@@ -31,6 +31,7 @@ from tacit.compilation.importers.onnx.control import (
     body,
     check_lengths,
     check_rounds,
+    names_in,
     single,
 )
 from tacit.compilation.importers.onnx.module import Flowing, Held, OnnxModule, Step, results
@@ -91,7 +92,7 @@ class Importing:
         self.held: dict[str, Held] = {}
         self.steps: list[Step] = []
         self.folded = 0
-        self.bodies = Bodies()
+        self.bodies = Bodies(names_in(read.graph))
         self._secret = secret
         for name, tensor in read.tensors.items():
             self._hold(name, tensor)

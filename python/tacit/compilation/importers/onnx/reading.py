@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from tacit.compilation.importers.onnx import tensors
+from tacit.compilation.importers.onnx.control import graphs_of
 from tacit.compilation.importers.onnx.inputs import Inputs, Like, alike, fix, inputs, static
 from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
 from tacit.compilation.importers.onnx.table import CLASSICAL, OWN, operator_of
@@ -188,6 +189,8 @@ def _resize_as_before(graph: Any) -> None:
 
     before = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     for node in graph.node:
+        for inner in graphs_of(node):
+            _resize_as_before(inner)
         stated = {each.name for each in node.attribute}
         if node.op_type == "Resize" and "coordinate_transformation_mode" not in stated:
             node.attribute.extend(helper.make_attribute(*each) for each in before.items())

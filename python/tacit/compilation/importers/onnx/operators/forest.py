@@ -300,10 +300,10 @@ def reached(
         looks, edges = columns[-1], thresholds[first:].unsqueeze(1)
         are_equal = torch.index_select(x, 0, looks) == edges
         are_equal = torch.cat([are_equal, are_equal[:1] ^ are_equal[:1]])
-        # The members of a set differ, so at most one is equal, and ^ is as good as |.
+        # Members that differ in the file may be equal as they are encoded.
         is_member = _taken(are_equal, sets[0])
         for at in range(1, sets.shape[0]):
-            is_member = is_member ^ _taken(are_equal, sets[at])
+            is_member = is_member | _taken(are_equal, sets[at])
         found.append(is_member)
     true = _joined(found)
     literals = torch.cat([true, ~true])
