@@ -1,5 +1,5 @@
-//! Evidence of a server for its clients, which they verify before they hand in anything. Servers are
-//! those of a federation, or the parties of a service.
+//! Evidence of a server for its clients, which they verify before they hand in anything. Servers
+//! are those of a federation, or the parties of a service.
 //!
 //! Once for each process, the server makes an Ed25519 key, and evidence whose report binds what
 //! [`Vouched`] lists. For each connection, the client sends a nonce; the server answers with the
@@ -17,7 +17,8 @@
 //! **What an adversary can do who owns the server's host and network.**
 //!
 //! - *Show old evidence, or another server's, or that of another federation.* The report names the
-//!   server, the federation or service, and the certificate; and without the key nobody signs a new nonce.
+//!   server, the federation or service, and the certificate; and without the key nobody signs a
+//!   new nonce.
 //! - *Relay.* A host may know the private key of the server's certificate, if that lies in a file
 //!   that it can read. It then answers clients itself, and asks the attested process for the
 //!   signature. But its two connections export different bytes, since each end of TLS 1.3

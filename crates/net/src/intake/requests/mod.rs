@@ -27,6 +27,8 @@ mod caller;
 mod caller_tests;
 mod connection;
 pub mod queue;
+#[cfg(test)]
+mod queue_tests;
 mod request;
 mod server;
 mod shared;
