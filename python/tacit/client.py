@@ -229,11 +229,12 @@ class Client:
         Raises:
             MisuseError: there is none.
         """
+        known = self._known or self._described(until)
         for is_again in (False, True):
-            known = self._known
-            if known is None or is_again:
+            if is_again:
                 # The service may have got another version meanwhile.
-                known = self._known = self._described(until)
+                known = self._described(until)
+            self._known = known
             if model is None and len({each.name for each in known}) > 1:
                 names = ", ".join(sorted({each.name for each in known}))
                 raise MisuseError(f"the service has several models: say which of {names}")

@@ -40,7 +40,7 @@ def network(name: str, side: int) -> nn.Module:
     model = averaging(_torchvision(name))
     if side not in NEURONS.get(name, {}):
         return model
-    features = [*model.features.children()]  # type: ignore[union-attr, operator]
+    features = [*model.features.children()]  # type: ignore[union-attr]
     if name == "alexnet" and side == 32:
         # One pixel is left before the last pooling layer.
         features.pop()

@@ -119,7 +119,7 @@ def _convolutions(batch: int) -> Row:
         model, side = network("resnet50", LARGE), 32 if tiny else LARGE
         for layer in model.modules():
             if isinstance(layer, nn.Conv2d):
-                layer.register_forward_hook(noted)  # type: ignore[arg-type]
+                layer.register_forward_hook(noted)
         with torch.inference_mode():
             model.eval()(torch.zeros(1, 3, side, side))
         return found[:4] if tiny else found
