@@ -13,7 +13,7 @@ import pytest
 import torch
 from services import SHAPE, Parties, module, wait_for, write
 
-from commands import run
+from commands import tacit as run
 from tacit import _core
 from tacit.client import Client
 from tacit.config_files import entries
