@@ -192,7 +192,7 @@ fn answer(
             content,
         } => {
             known(intake, &federation)?;
-            tell(intake, (client, certificate), stream, round, content)?;
+            tell(intake, client, stream, round, content)?;
         }
         Request::Attest { .. } => {
             return Err(End::Refused(
@@ -303,7 +303,7 @@ fn join(
 /// Reports the outcome of a round.
 fn tell(
     intake: &IntakeState,
-    (client, certificate): (usize, &CertificateDer<'static>),
+    client: usize,
     stream: &mut Stream,
     round: u64,
     wanted: bool,
@@ -320,9 +320,6 @@ fn tell(
     let Some(found) = found else {
         return Ok(Reply::NotYet.write(stream)?);
     };
-    // It may have been revoked while it waited for the outcome.
-    let checked = intake.clients.check(certificate);
-    checked.map_err(|fault| End::Refused(said(&fault)))?;
     let (outcome, own) = found.map_err(|latest| {
         End::Refused(format!(
             "round {round} is over and its result is no longer kept; round {latest} is the latest"

@@ -237,7 +237,10 @@ fn a_refusal_counts_once() {
     assert!(matches!(again, Asked::Refused(..)));
     for party in &world.parties {
         party.see_off(SECOND).unwrap();
-        assert_eq!(party.refused(), [(Some(0), "lost", 1)]);
+        let mut refused = party.refused();
+        // The client may have given up a connection in its handshake.
+        refused.retain(|(client, ..)| client.is_some());
+        assert_eq!(refused, [(Some(0), "lost", 1)]);
     }
 }
 
