@@ -175,7 +175,7 @@ mod tests {
                 Defect::RevokedFirmware => "firmware is Revoked, and the policy accepts UpToDate; ",
                 Defect::Debug => "change everything; its owner must start it without debug mode",
                 Defect::Measurement => "that the policy accepts; if it is right, add it to",
-                Defect::Data => "made for something else: another federation, server",
+                Defect::Data => "made for something else: another federation or service",
                 Defect::Short => "305 bytes; run the same release of tacit",
             };
             assert!(said.contains(expected), "{defect:?}: {said}");
@@ -196,6 +196,30 @@ mod tests {
             attestation::federation(RULES),
             attestation::program(RULES),
             "rules are no program of a party"
+        );
+        assert_ne!(
+            attestation::federation(RULES),
+            attestation::service(RULES),
+            "a federation is no service"
+        );
+    }
+
+    #[test]
+    fn a_client_of_a_service_is_told_of_its_file() {
+        let policy = policy(&[attestation::service(RULES)]);
+        let party = Attestation::of_service(&policy, RULES).unwrap();
+        let client = Attestation::of_client(&policy, true).unwrap();
+        let mut about = Vouched {
+            program: attestation::service(RULES),
+            ..about(Voucher::policy(&party))
+        };
+        let evidence = Voucher::make(&party, &about).unwrap();
+        Voucher::judge(&client, &about, &evidence).unwrap();
+        about.program = attestation::federation(RULES);
+        let said = Voucher::judge(&client, &about, &evidence).unwrap_err();
+        assert!(
+            said.ends_with("add it to [attestation] in everybody's service.toml"),
+            "{said}"
         );
     }
 }
