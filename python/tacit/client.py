@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from tacit import _core, fixed
+from tacit.config_files import threat_model_of
 from tacit.errors import (
     DeviationError,
     LateError,
@@ -99,6 +100,7 @@ class Client:
         number, own = self.service.client(name)
         self.name = own.name
         self._timeout = timeout
+        self._judging = self.service.judging
         self._core = _core.ServiceClient(
             self.service.name,
             self.service.protocol,
@@ -107,7 +109,7 @@ class Client:
             number,
             self.service.certificate_of(own),
             _core.read_private_key(str(own.key)),
-            self.service.judging,
+            self._judging,
         )
         self._known: tuple[Described, ...] | None = None
         self._closed = threading.Event()
@@ -118,9 +120,7 @@ class Client:
         """What is protected against whom. Connections are protected by TLS 1.3."""
         service = self.service
         model = _core.threat_model(service.protocol, len(service.parties), service.source)
-        judging = service.judging
-        attested = "" if judging is None else f"; {_core.attestation_model(judging.kind)}"
-        return f"{model}; links: TLS 1.3, mutual certificates{attested}"
+        return threat_model_of(model, self._judging)
 
     def models(self, timeout: float | None = None) -> dict[str, Model]:
         """Asks the parties for their models, by name.

@@ -131,6 +131,31 @@ class Reading:
         return number
 
 
+def judging(path: Path, policy: str | None, *, service: bool) -> "_core.Attestation | None":
+    """Returns what a client judges evidence by; ``None`` if nobody attests.
+
+    Args:
+        path: of the file, for errors.
+        policy: the text of its table ``[attestation]``, as :meth:`Reading.attestation` gives it.
+        service: whether it is the file of a service, not of a federation.
+
+    Raises:
+        SetupError: the table, or a file that it names, is wrong.
+    """
+    if policy is None:
+        return None
+    try:
+        return _core.Attestation.of_client(policy, service)
+    except SetupError as error:
+        raise setup_error(f"{path}: {str(error).removeprefix('setup: ')}") from None
+
+
+def threat_model_of(protected: str, judging: "_core.Attestation | None") -> str:
+    """Returns a client's threat model: what the protocol protects, links, and evidence."""
+    attested = "" if judging is None else f"; {_core.attestation_model(judging.kind)}"
+    return f"{protected}; links: TLS 1.3, mutual certificates{attested}"
+
+
 def certificate_in(path: Path, whose: str, made_by: str, *, is_client: bool) -> str:
     """Reads a certificate as a PEM text, and checks it as links do. Its dates are not checked.
 

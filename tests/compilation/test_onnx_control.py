@@ -64,7 +64,7 @@ def either(condition: list[Any], **more: Any) -> Any:
 
 
 def of_shape(wanted: int) -> list[Any]:
-    """Nodes that tell whether the input has so many columns."""
+    """Nodes that tell whether the input has this number of columns."""
     return [
         node("Shape", ["x"], ["s"]),
         node("Gather", ["s", "at"], ["n"], axis=0),
@@ -121,7 +121,7 @@ def test_what_is_in_the_branch_that_is_not_taken_does_not_matter(tmp_path: Path)
 
 
 def test_graphs_see_what_is_around_them_and_have_names_of_their_own(tmp_path: Path) -> None:
-    """The same graph stands in two nodes, and twice within each."""
+    """Two nodes have the same graph, and each has it twice inside."""
     inner = body([node("Add", ["z", "k"], ["w"], name="inner")], ["w"], k=np.float32([[1, 2, 3]]))
     always = numpy_helper.from_array(np.array(True))
     then = body(

@@ -85,7 +85,7 @@ class Load:
         return self.outcomes["right"]
 
     def goes_on(self, more: int = 5, seconds: float = 60.0) -> None:
-        """Waits until so many more requests have results."""
+        """Waits until ``more`` further requests have results."""
         before, until = self.right, time.monotonic() + seconds
         while self.right < before + more:
             assert time.monotonic() < until, f"service does not go on: {self.errors[-3:]}"

@@ -207,7 +207,7 @@ def test_a_policy_is_not_changed_while_parties_run(
 ) -> None:
     config = attested(tmp_path)
     server = Server(config, 0)
-    wanted = server._wanted
+    before = server._wanted
     text = config.read_text()
     for changed in (
         text.partition("[attestation]")[0],
@@ -217,11 +217,11 @@ def test_a_policy_is_not_changed_while_parties_run(
         with caplog.at_level(logging.ERROR, "tacit.serving.server"):
             server._read_again()
         assert "the table [attestation] has changed" in caplog.text
-        assert server._wanted is wanted
+        assert server._wanted is before
         caplog.clear()
     # Nor does a party serve models that it may not.
     config.write_text(text.replace('name = "net"', 'name = "nets"'))
     with caplog.at_level(logging.ERROR, "tacit.serving.server"):
         server._read_again()
     assert "is not among those that the policy accepts" in caplog.text
-    assert server._wanted is wanted
+    assert server._wanted is before

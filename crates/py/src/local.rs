@@ -137,8 +137,8 @@ pub fn ring_matmul(
     Ok(())
 }
 
-/// Returns how fast a device evaluates a product, in one party: seconds, multiply-adds a second, and
-/// bytes a second that were copied meanwhile.
+/// Returns how fast a device evaluates a product, in one party: seconds, multiply-adds a second,
+/// and bytes a second that were copied meanwhile.
 #[pyfunction]
 pub fn rate_of_product(
     py: Python<'_>,

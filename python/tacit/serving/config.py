@@ -61,7 +61,7 @@ from typing import Any
 
 from tacit import _core, config_files
 from tacit.config_files import NUMBER, Kinds, Reading, document_in, entries
-from tacit.errors import MisuseError, SetupError, TacitError, setup_error
+from tacit.errors import MisuseError, TacitError
 from tacit.providers import DEFAULT, LIVE, PROTOCOLS
 
 #: The most parties, clients and models of a service.
@@ -270,12 +270,7 @@ class Service:
         Raises:
             SetupError: the table, or a file that it names, is wrong.
         """
-        if self.attestation is None:
-            return None
-        try:
-            return _core.Attestation.of_client(self.attestation, service=True)
-        except SetupError as error:
-            raise setup_error(f"{self.path}: {str(error).removeprefix('setup: ')}") from None
+        return config_files.judging(self.path, self.attestation, service=True)
 
     def certificates_of_members(self) -> list[str]:
         """Reads the certificates of parties and dealer as PEM texts, in order."""

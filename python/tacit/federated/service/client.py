@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from tacit import _core, fixed
+from tacit.config_files import threat_model_of
 from tacit.errors import MisuseError, SubmissionWarning, peer_error, refused_error
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.rounds import width
@@ -149,7 +150,8 @@ class Client:
             judging,
             federation.authority_text(),
         )
-        self._threat_model = _threat_model(federation.settings.protocol, judging)
+        protected = _core.threat_model(federation.settings.protocol, SERVERS)
+        self._threat_model = threat_model_of(protected, judging)
         if judging is not None:
             _log.info("client %d: %s", number, self._threat_model)
         self._rounds = rounds
@@ -489,7 +491,7 @@ class Client:
 
         Args:
             train: trains from a task's model.
-            rounds: ends after so many rounds with a result.
+            rounds: ends after this number of rounds with a result.
             patience: seconds without any result after which the last error is raised.
             evaluate: measures a task's model, in rounds that are evaluations; without it this
                 client waits for the next round of training.
@@ -503,12 +505,6 @@ class Client:
             MisuseError: as :meth:`submit`.
         """
         return rounds_of(self, train, rounds, patience, evaluate)
-
-
-def _threat_model(protocol: str, judging: "_core.Attestation | None") -> str:
-    """Returns what is protected against whom, in a federation whose servers may have to attest."""
-    attested = "" if judging is None else f"; {_core.attestation_model(judging.kind)}"
-    return f"{_core.threat_model(protocol, SERVERS)}; links: TLS 1.3, mutual certificates{attested}"
 
 
 def _receipt(task: Task, sent: Outgoing, counts: float) -> Receipt:

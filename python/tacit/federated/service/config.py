@@ -183,12 +183,7 @@ class Federation:
         Raises:
             SetupError: the table, or a file that it names, is wrong.
         """
-        if self.attestation is None:
-            return None
-        try:
-            return _core.Attestation.of_client(self.attestation)
-        except SetupError as error:
-            raise setup_error(f"{self.path}: {str(error).removeprefix('setup: ')}") from None
+        return config_files.judging(self.path, self.attestation, service=False)
 
     def certificates_of_servers(self) -> list[str]:
         """Reads the servers' certificates as PEM texts, in order."""

@@ -1,8 +1,8 @@
 //! Services whose parties attest to each client before they take anything from it.
 
-use super::tests::{MODEL, SECOND, WORDS, World, attested};
+use super::Asked;
+use super::tests::{SECOND, World, attested};
 use super::wire::{Cause, Question, Told};
-use super::{Asked, Request};
 use crate::intake::evidence::hashed::{HONEST, Hashed, OTHER};
 use crate::intake::evidence::{LONGEST, SIGNATURE, Shown};
 use std::sync::Arc;
@@ -15,15 +15,9 @@ const NEWER: Hashed = Hashed {
     ..HONEST
 };
 
-fn request(world: &World, number: u8) -> Request {
-    let pieces = world.pieces();
-    let made = world.caller.request(MODEL, [number; 16], WORDS, pieces);
-    made.unwrap()
-}
-
 /// Returns why a request fails.
 fn failure(world: &World) -> String {
-    match world.caller.ask(&request(world, 1), SECOND, SECOND) {
+    match world.caller.ask(&world.request(1), SECOND, SECOND) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("it is answered"),
     }
@@ -36,10 +30,7 @@ fn each_party_attests_once_on_a_connection() {
     world.caller.describe(SECOND).unwrap().unwrap();
     assert_eq!(world.caller.verified(), 2);
     let answering = world.answering(&[[3; 32]; 2]);
-    let asked = world
-        .caller
-        .ask(&request(&world, 1), SECOND, SECOND)
-        .unwrap();
+    let asked = world.caller.ask(&world.request(1), SECOND, SECOND).unwrap();
     assert!(matches!(asked, Asked::Answered(_)));
     assert_eq!(world.caller.verified(), 2, "on the same connections");
     for each in answering {
@@ -82,10 +73,7 @@ fn nothing_is_handed_in_to_a_party_that_has_not_attested() {
 fn a_party_that_attests_takes_nothing_from_a_client_that_does_not_ask() {
     let world = attested(&[Some(HONEST); 2], None);
     world.serve();
-    let asked = world
-        .caller
-        .ask(&request(&world, 1), SECOND, SECOND)
-        .unwrap();
+    let asked = world.caller.ask(&world.request(1), SECOND, SECOND).unwrap();
     let Asked::Refused(_, refusal) = asked else {
         panic!("a party refuses");
     };
@@ -112,7 +100,7 @@ fn what_waits_is_brought_again_under_new_evidence() {
     let asked = thread::spawn(move || {
         asking
             .caller
-            .ask(&request(&asking, 1), 2 * SECOND, SECOND)
+            .ask(&asking.request(1), 2 * SECOND, SECOND)
             .unwrap()
     });
     wait_until(|| world.parties.iter().all(|each| each.open_requests() == 1));

@@ -139,17 +139,13 @@ fn show(
     (service, nonce): ([u8; 32], [u8; 32]),
     vouching: Option<Arc<Vouching>>,
 ) -> io::Result<Option<Arc<Vouching>>> {
-    let vouching = match vouching {
-        _ if service != shared.service.id() => Err(another_service()),
-        Some(vouching) => Ok(vouching),
-        None => Err(Refusal::of(Cause::Invalid, NO_EVIDENCE)),
-    };
-    let vouching = match vouching {
-        Ok(vouching) => vouching,
-        Err(refusal) => {
-            Told::Refusal(refusal).write(stream)?;
-            return Ok(None);
-        }
+    if service != shared.service.id() {
+        Told::Refusal(another_service()).write(stream)?;
+        return Ok(None);
+    }
+    let Some(vouching) = vouching else {
+        Told::Refusal(Refusal::of(Cause::Invalid, NO_EVIDENCE)).write(stream)?;
+        return Ok(None);
     };
     let exported = exported(&stream.conn).map_err(io::Error::other)?;
     let (shown, failure) = vouching.show(&Connection {

@@ -253,8 +253,8 @@ impl Queue {
             return Err(Refusal::of(
                 Cause::Invalid,
                 format!(
-                    "it was made {late} s ago by this party's clock, and {FRESH} s are allowed: set \
-                     the clocks"
+                    "it was made {late} s ago by this party's clock, and {FRESH} s are allowed: \
+                     set the clocks"
                 ),
             ));
         }

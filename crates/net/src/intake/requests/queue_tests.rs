@@ -63,6 +63,16 @@ fn wait(queue: &mut Queue, client: usize, number: u8, now: Instant) -> Key {
     key
 }
 
+/// Lets a request of the first client wait, another of it arrive, and takes one of the second.
+fn one_of_each_state(queue: &mut Queue, now: Instant) {
+    wait(queue, 0, 1, now);
+    let arriving = queue.admit(0, &statement(0, 2), 0, now);
+    assert_eq!(arriving, Admission::Wanted);
+    let taken = wait(queue, 1, 1, now);
+    let proposed = queue.propose(9, now);
+    assert!(queue.promise(proposed.iter().find(|each| each.key == taken).unwrap()));
+}
+
 fn answered(tag: u8) -> End {
     let tag = [tag; 32];
     let words = vec![1];
@@ -308,12 +318,7 @@ fn an_answer_is_kept_until_it_is_sent() {
 fn requests_for_a_model_that_is_gone_are_refused() {
     let now = Instant::now();
     let mut queue = queue(now);
-    wait(&mut queue, 0, 1, now);
-    let arriving = queue.admit(0, &statement(0, 2), 0, now);
-    assert_eq!(arriving, Admission::Wanted);
-    let taken = wait(&mut queue, 1, 1, now);
-    let proposed = queue.propose(9, now);
-    assert!(queue.promise(proposed.iter().find(|each| each.key == taken).unwrap()));
+    one_of_each_state(&mut queue, now);
     // While the parties open another session, requests wait.
     queue.serve(None, now);
     assert_eq!(queue.open(), 3);
@@ -360,12 +365,7 @@ fn what_is_withdrawn_is_brought_again() {
 fn a_party_without_a_session_refuses_what_waits_when_it_ends() {
     let now = Instant::now();
     let mut queue = queue(now);
-    wait(&mut queue, 0, 1, now);
-    let arriving = queue.admit(0, &statement(0, 2), 0, now);
-    assert_eq!(arriving, Admission::Wanted);
-    let taken = wait(&mut queue, 1, 1, now);
-    let proposed = queue.propose(9, now);
-    assert!(queue.promise(proposed.iter().find(|each| each.key == taken).unwrap()));
+    one_of_each_state(&mut queue, now);
     queue.dismiss(now);
     for number in 1..3 {
         let Some(End::Refused(refusal)) = queue.told(&asked(0, number)) else {
