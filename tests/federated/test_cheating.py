@@ -327,14 +327,14 @@ def test_a_client_does_not_go_back(tmp_path: Path) -> None:
 def test_a_server_that_denies_a_verified_result_is_found(
     liar: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config, usual = written(tmp_path, CLIENTS, rules=PROTOCOL + MEAN), Server._compared
+    config, usual = written(tmp_path, CLIENTS, rules=PROTOCOL + MEAN), service.compared
 
-    def compared(server: Server, learned: Any, outcome: Any, failure: Any) -> Any:
-        if server.number == liar:
+    def compared(session: Any, number: int, learned: Any, outcome: Any, failure: Any) -> Any:
+        if number == liar:
             learned = learned + 1
-        return usual(server, learned, outcome, failure)
+        return usual(session, number, learned, outcome, failure)
 
-    monkeypatch.setattr(Server, "_compared", compared)
+    monkeypatch.setattr(service, "compared", compared)
     servers = Servers(config, lambda server: server.round(START))
     found = together(lambda number: learn(config, number))
     honest = [error for server, error in enumerate(servers.failed()) if server != liar]
