@@ -2,6 +2,7 @@
 data."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 
 import tacit
 from commands import tacit as command
-from tacit.errors import DesyncError, MisuseError, StoppedError
+from tacit.errors import DesyncError, MisuseError, PrecisionWarning, StoppedError
 from test_riscv import PROGRAMS, SETTINGS
 
 ELF = PROGRAMS / "figures_of_floats.elf"
@@ -104,6 +105,40 @@ def test_sums_of_many_products() -> None:
     assert abs(of_short / (short.astype(np.float64) ** 2).sum() - 1) < 2**-23
     assert of_whole == (whole * whole).sum()
     assert abs(integer / (x * x).sum() - 1) < 2**-28
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_range_so_wide_that_nothing_is_right_is_told(setting: str) -> None:
+    x = drawn("shares", 60)
+
+    def squares_of(values: np.ndarray[Any, Any], most: float) -> float:
+        found: float = called("squares", {"x": values}, ["x", "len:x"], {"x": (0.0, most)}).result
+        return found
+
+    def right() -> tuple[float, float]:
+        # Large numbers have no fraction bits, but digits.
+        squares_of(1e20 * x, 1e20)
+        return squares_of(x, 1e3), squares_of(x, 1.0)
+
+    def wrong() -> float:
+        arrays, ends = {"x": x, "o": np.zeros(7)}, {"x": (0.0, 1e17)}
+        called("summary", arrays, ["x", "len:x", "o"], ends, None, {"o": 1})
+        return squares_of(x, 1e20)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        narrow, narrowest = tacit.launch(right, **SETTINGS[setting])[0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = tacit.launch(wrong, **SETTINGS[setting])
+    told = sorted(str(each.message) for each in caught if each.category is PrecisionWarning)
+    squares = (x * x).sum()
+    assert abs(found[0] - squares) > 1
+    assert abs(narrow - squares) < 60e6 * 2**-27
+    assert abs(narrowest - squares) < 60 * 2**-27
+    # One party learns `o`, and all learn the result.
+    assert [each.partition(": ")[0] for each in told] == ["o", *["result"] * len(found)]
+    assert "its numbers reach 6e+41, and errors are up to 2^-24 of that" in told[-1]
 
 
 def test_unlike_sizes_meet() -> None:

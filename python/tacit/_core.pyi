@@ -401,7 +401,8 @@ class Given:
 #: Results of a program for this party. In order: the result or status; the outputs, each with its
 #: values or its shares, fraction bits and flags; the number of instructions; the printed bytes; the
 #: values that were opened; the waiting times in seconds, by message; the accesses at secret
-#: addresses of few values; and the values that this party was to learn but that left their range.
+#: addresses of few values; the values that this party was to learn but that left their range; and
+#: the results that may have no right digit, with the greatest number in their range.
 Told = tuple[
     int | None,
     list[tuple[list[int] | None, list[list[int]] | None, int, list[Flag]]],
@@ -411,6 +412,7 @@ Told = tuple[
     list[tuple[str, float]],
     list[tuple[str, int, int]],
     list[str],
+    list[tuple[str, float]],
 ]
 
 class Attestation:

@@ -118,8 +118,9 @@ type OutputValues = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>, u8, Vec<Flag>);
 type Returns = (Option<usize>, String, u8);
 
 /// Results for this party: the result or status, outputs, instructions, what was printed, what was
-/// opened, the waiting times in seconds by message, and which values that this party was to learn
-/// left their range.
+/// opened, the waiting times in seconds by message, the accesses at secret addresses of few values,
+/// which values that this party was to learn left their range, and which results may have no right
+/// digit, with the greatest number in their range.
 type Results = (
     Option<u64>,
     Vec<OutputValues>,
@@ -129,6 +130,7 @@ type Results = (
     Vec<(String, f64)>,
     Vec<(String, u64, u64)>,
     Vec<String>,
+    Vec<(String, f64)>,
 );
 
 /// Options: functions whose branches are opened, objects that are oblivious, the limit of
@@ -186,6 +188,7 @@ impl Session {
             learned.waited.into_iter().map(waited).collect(),
             learned.scanned.into_iter().map(scanned).collect(),
             learned.failed,
+            learned.coarse,
         ))
     }
 
@@ -228,6 +231,7 @@ impl Session {
             learned.waited.into_iter().map(waited).collect(),
             learned.scanned.into_iter().map(scanned).collect(),
             learned.failed,
+            learned.coarse,
         ))
     }
 }

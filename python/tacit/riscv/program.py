@@ -1,5 +1,6 @@
 """Compiled programs: calls of one function, and runs of the whole program."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from tacit.errors import (
     MisuseError,
     NetworkError,
     PeerError,
+    PrecisionWarning,
     RangeError,
     StoppedError,
     cause,
@@ -360,6 +362,16 @@ _REMEDY = (
 )
 
 
+def _coarse(name: str, most: float) -> str:
+    """Returns what is said of a result whose range is so wide that it may have no right digit."""
+    return (
+        f"{name}: none of its digits may be right: by the ranges that are known, its numbers reach "
+        f"{most:.3g}, and errors are up to 2^-24 of that, more than any of them. State narrower "
+        "ranges of the program's arrays (--range, ranges=), or of what it computes from them "
+        "(tacit_real_range)"
+    )
+
+
 def _refusal(
     here: Session, known: Known, receivers: Sequence[int | None], failed: Sequence[str] = ()
 ) -> RangeError | None:
@@ -413,8 +425,11 @@ def _outcome(
 
     Raises:
         RangeError: a range check behind a value that this party was to learn failed.
+
+    Warns:
+        PrecisionWarning: a result that this party learns may have no right digit.
     """
-    result, had, instructions, printed, opened, waited, scanned, failed = told
+    result, had, instructions, printed, opened, waited, scanned, failed, coarse = told
     here, known, outputs = session(), union(each.known for each in arrays), {}
     # A program that a failed range check stopped has no outputs.
     for name, kind, (values, own, scale, flags) in zip(names, types, had, strict=not failed):
@@ -433,6 +448,8 @@ def _outcome(
     )
     refusal = _refusal(here, known, [to for _, to, _ in opened], failed)
     if refusal is None:
+        for name, most in coarse:
+            warnings.warn(_coarse(name, most), PrecisionWarning, stacklevel=3)
         return outcome
     secret = {
         name: each if isinstance(each, SecretTensor) else None for name, each in outputs.items()

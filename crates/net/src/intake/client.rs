@@ -1,6 +1,6 @@
 //! A client's side of the intake: it sends the same request to all three servers in parallel.
 
-use super::evidence::{NO_EVIDENCE, Voucher};
+use super::evidence::{CONNECTION_LASTS, NO_EVIDENCE, Voucher};
 use super::server_link::{Answer, Attesting, Failure, Server, Stream, Waits, ask_all};
 use super::socket::Traffic;
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
@@ -125,6 +125,7 @@ impl Client {
                 })
             }),
             voucher,
+            lasts: CONNECTION_LASTS,
             accepted: Arc::clone(&verified),
         });
         let server = |(at, address): (usize, &String)| {

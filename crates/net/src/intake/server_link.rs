@@ -52,6 +52,8 @@ pub(super) struct Attesting {
     /// Asks for the evidence of a server, by its number.
     pub(super) ask: Arc<AskForEvidence>,
     pub(super) voucher: Arc<dyn Voucher>,
+    /// Age of a connection from which it is made anew, for evidence that holds now.
+    pub(super) lasts: Duration,
     /// How often evidence was accepted.
     pub(super) accepted: Arc<AtomicU64>,
 }
@@ -103,7 +105,8 @@ impl Server {
         loop {
             // What is sent on a connection that the server has ended meanwhile could have arrived,
             // as far as this client knew.
-            let mut stream = match kept.take().filter(|kept| !kept.sock.is_gone()) {
+            let kept_still = |kept: &Stream| !kept.sock.is_gone() && !self.is_outdated(kept);
+            let mut stream = match kept.take().filter(kept_still) {
                 Some(stream) => stream,
                 None if attempts == 0 => self.dial(waits.reached, step, cut)?,
                 None => self.dial(until, step, cut)?,
@@ -186,6 +189,12 @@ impl Server {
 }
 
 impl Server {
+    /// Returns whether what the server attested on a connection may have expired meanwhile.
+    fn is_outdated(&self, kept: &Stream) -> bool {
+        let lasts = self.attesting.as_ref().map(|attesting| attesting.lasts);
+        lasts.is_some_and(|lasts| kept.sock.since.elapsed() >= lasts)
+    }
+
     /// Asks for the server's evidence, if servers attest, and judges it. The inner error is why the
     /// client refuses the server, or the server the client.
     fn attested(&self, stream: &mut Stream, step: &str) -> io::Result<Result<()>> {

@@ -33,6 +33,8 @@ pub(super) struct Socket {
     /// Set when the connection's user is no longer needed.
     cut: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
+    /// When it was connected.
+    pub(super) since: Instant,
     /// Deadline of reading and writing, however little has come by then.
     pub(super) until: Instant,
     /// Longest time in which nothing comes.
@@ -56,6 +58,7 @@ impl Socket {
             socket: BufReader::with_capacity(AHEAD, socket),
             cut,
             traffic,
+            since: Instant::now(),
             until,
             silence: SILENCE,
             rate_floor: None,

@@ -157,6 +157,9 @@ pub struct Outcome {
     /// The failed range checks behind results that this party was to learn, by program line. If
     /// there are any, there is no result.
     pub failed: Vec<String>,
+    /// The results whose ranges are so wide that no digit of them needs to be right; each with the
+    /// greatest number in its range.
+    pub coarse: Vec<(String, f64)>,
 }
 
 /// Calls a function of a program.
@@ -232,6 +235,7 @@ fn outcome(execution: &Execution, protocol: &mut dyn Protocol, finished: Finishe
         opened: finished.opened,
         flags: finished.flags,
         failed: finished.failed,
+        coarse: finished.coarse,
     }
 }
 

@@ -457,6 +457,9 @@ pub struct Finished {
     pub opened: Vec<Opened>,
     /// The failed range checks behind outputs that this party was to learn.
     pub failed: Vec<String>,
+    /// The outputs of floats that this party learns, and whose ranges are so wide that no digit of
+    /// them needs to be right; each with the greatest number in its range.
+    pub coarse: Vec<(String, f64)>,
 }
 
 impl Finished {
@@ -469,6 +472,7 @@ impl Finished {
             flags: Vec::new(),
             opened: execution.opened(),
             failed: execution.failed.clone(),
+            coarse: Vec::new(),
         }
     }
 }
@@ -494,7 +498,10 @@ impl Execution<'_> {
                 values: left.words.len() as u64,
             }),
         }));
+        let coarse = left.iter().zip(&settled.coarse);
+        let coarse = coarse.filter_map(|(left, most)| Some((left.what.clone(), (*most)?)));
         Ok(Finished {
+            coarse: coarse.collect(),
             learned: settled.learned,
             flags: settled.flags,
             opened,

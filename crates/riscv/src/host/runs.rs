@@ -58,6 +58,9 @@ pub struct Outcome {
     /// The failed range checks behind outputs that this party was to learn, by program line. If
     /// there are any, there is no output.
     pub failed: Vec<String>,
+    /// The results whose ranges are so wide that no digit of them needs to be right; each with the
+    /// greatest number in its range.
+    pub coarse: Vec<(String, f64)>,
 }
 
 impl Run<'_> {
@@ -122,6 +125,7 @@ pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
         opened: finished.opened,
         flags: finished.flags,
         failed: finished.failed,
+        coarse: finished.coarse,
     })
 }
 

@@ -11,7 +11,7 @@ use super::order::{self, compute};
 use super::settling::SettledFlag;
 use super::watch::{self, Claim};
 use crate::floats::fixed::known::{Known, at_scale};
-use crate::numbers::fixed_point::{FINEST, Fixed, KEPT, ROOM, Range, Real, SCALE};
+use crate::numbers::fixed_point::{FINEST, Fixed, KEPT, ROOM, Range, Real, SCALE, number};
 use crate::numbers::words::{Plain, Signs, Words};
 use mpc::{Cost, Error, Operation, Protocol, Recipient, Result, SharedFlag};
 use std::collections::HashMap;
@@ -85,6 +85,9 @@ pub type Naming<'n> = &'n dyn Fn(Claim) -> String;
 pub struct Settled {
     /// The part of each set of words, in order.
     pub learned: Vec<Learned>,
+    /// For each set of floats that this party learns, what its greatest number may be, if all of
+    /// its numbers are below the error that this permits.
+    pub coarse: Vec<Option<f64>>,
     /// The flags that each kept set depends on, in order.
     pub flags: Vec<Vec<SharedFlag>>,
     /// The names of failed checks behind values that this party receives. It then has zeros instead
@@ -164,11 +167,14 @@ pub fn settle_checked(
         _ if set.secrets().next().is_none() => Vec::new(),
         Fate::Shared | Fate::Fractions(_) => flags_of(&settled, *bit),
     };
+    let learned: Vec<Learned> = sets
+        .iter()
+        .map(|set| set.learned(protocol, &values))
+        .collect();
+    let each = sets.iter().zip(&learned);
     Ok(Settled {
-        learned: sets
-            .iter()
-            .map(|set| set.learned(protocol, &values))
-            .collect(),
+        coarse: each.map(|(set, learned)| set.coarse(learned)).collect(),
+        learned,
         flags: sets.iter().zip(&recipients).map(kept).collect(),
         failed,
     })
@@ -409,6 +415,34 @@ impl Set {
                 }
             }
         }
+    }
+}
+
+/// The greatest error of a product, quotient or root, as a part of the greatest number in its range
+/// ([`crate::floats::fixed::known`]).
+const ERROR: f64 = 1.0 / (1 << 24) as f64;
+
+/// Floats with at least so many fraction bits are fine, however large they may be.
+const FINE: i32 = 10;
+
+impl Set {
+    /// Returns what the greatest of opened floats may be, if that is so much that no digit of any
+    /// of them needs to be right.
+    fn coarse(&self, learned: &Learned) -> Option<f64> {
+        let mut greatest = None;
+        for (real, value) in self.reals.iter().zip(learned.values()?) {
+            let Some(real) = real.filter(|real| real.fixed.scale < FINE) else {
+                continue;
+            };
+            let Some(most) = real.fixed.range.map(Range::size) else {
+                continue;
+            };
+            if number(*value, real.bytes).abs() >= most * ERROR {
+                return None;
+            }
+            greatest = Some(most.max(greatest.unwrap_or_default()));
+        }
+        greatest
     }
 }
 

@@ -39,6 +39,19 @@ fn each_party_attests_once_on_a_connection() {
 }
 
 #[test]
+fn evidence_is_looked_at_again_after_a_time() {
+    for (lasts, verified) in [(Duration::from_secs(3600), 2), (Duration::ZERO, 4)] {
+        let mut world = attested(&[Some(HONEST); 2], Some(HONEST));
+        world.caller.lasts = lasts;
+        world.serve();
+        for _ in 0..2 {
+            world.caller.describe(SECOND).unwrap().unwrap();
+        }
+        assert_eq!(world.caller.verified(), verified);
+    }
+}
+
+#[test]
 fn nothing_is_handed_in_to_a_party_that_has_not_attested() {
     let wrong = Hashed {
         change: |it| it.server += 1,

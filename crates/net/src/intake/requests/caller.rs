@@ -7,7 +7,7 @@ use super::{MOST_WORDS, Service, words_of};
 use crate::certificates::Identity;
 use crate::error::{Error, Name, Result};
 use crate::intake::MOST_CLIENTS;
-use crate::intake::evidence::Voucher;
+use crate::intake::evidence::{CONNECTION_LASTS, Voucher};
 use crate::intake::server_link::{Answer, Attesting, Failure, Server, Stream, Waits, ask_all};
 use crate::intake::socket::Traffic;
 use crate::intake::statement::{Hash, Piece, signer};
@@ -74,6 +74,8 @@ pub struct Caller {
     links: Mutex<Links>,
     pub(super) traffic: Arc<Traffic>,
     voucher: Option<Arc<dyn Voucher>>,
+    /// Age of a connection to parties that attest, from which it is made anew.
+    pub(super) lasts: Duration,
     verified: Arc<AtomicU64>,
 }
 
@@ -130,6 +132,7 @@ impl Caller {
             links: Mutex::default(),
             traffic: Arc::default(),
             voucher,
+            lasts: CONNECTION_LASTS,
             verified: Arc::default(),
         };
         // A certificate that no party would accept is found here.
@@ -162,6 +165,7 @@ impl Caller {
                     })
                 }),
                 voucher: Arc::clone(voucher),
+                lasts: self.lasts,
                 accepted: Arc::clone(&self.verified),
             }
         });
