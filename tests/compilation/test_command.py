@@ -50,6 +50,7 @@ def test_a_program_is_inspected(folder: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "proved by the party that compiled it: below 2^" in ended.stdout
     assert "public to all who have the file" in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 100
     found = json.loads((folder / "inspect.json").read_text())
     assert found["digest"] in ended.stdout
     name, bits = next(iter(found["weight_scales"].items()))
@@ -71,7 +72,8 @@ def test_a_tolerance_is_shown_by_layer(folder: Path) -> None:
     assert "ReLUs drop low bits" in ended.stderr
     shown = tacit("inspect", folder / "loose.tacit").stdout
     assert re.search(
-        r"rectified_affine .*without the lowest 9 bits: below 0\.0078125 it may become zero", shown
+        r"rectified_affine .*without the lowest 9 bits: below 0\.0078125 it may become zero",
+        " ".join(shown.split()),
     )
     refused = tacit("compile", source, "--tolerance", -1, "-o", folder / "loose.tacit")
     assert refused.returncode == 1

@@ -1,5 +1,6 @@
 """ONNX's operators of classical models, compared with ONNX's reference evaluator."""
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,41 @@ def test_support_vector_classifiers(classes: int, tmp_path: Path) -> None:
         vectors_per_class=counts,
     )
     same(made, tmp_path, rows(4))
+
+
+@pytest.mark.parametrize("classes", [3, 4])
+def test_probabilities_of_several_classes(classes: int, tmp_path: Path) -> None:
+    """Qp is equal in all places, as where LIBSVM's iteration would end. ONNX's own evaluator gives
+    other probabilities than LIBSVM; ``test_scikit_learn.py`` compares with that."""
+    pairs = classes * (classes - 1) // 2
+    slopes, offsets = [-1.5, -2.0, -0.75, -1.0, -3.0, -0.5], [0.1, -0.2, 0.3, 0.0, -0.1, 0.4]
+    attributes: dict[str, Any] = {
+        "classlabels_ints": [4, 2, 7, 5][:classes],
+        "coefficients": np.random.default_rng(3).normal(size=4 * (classes - 1)).tolist(),
+        "kernel_params": [0.3, 0.1, 2.0],
+        "kernel_type": "RBF",
+        "post_transform": "NONE",
+        "rho": [0.1, -0.2, 0.3, 0.2, 0.0, -0.1][:pairs],
+        "support_vectors": VECTORS,
+        "vectors_per_class": {3: [2, 1, 1], 4: [1, 1, 1, 1]}[classes],
+    }
+    of_pairs, x = classical("SVMClassifier", results=2, **attributes), rows(6)
+    attributes |= {"prob_a": slopes[:pairs], "prob_b": offsets[:pairs]}
+    made = classical("SVMClassifier", results=2, **attributes)
+    label, chances = load(made, tmp_path).module(torch.from_numpy(x))
+    wanted = ReferenceEvaluator(made).run(None, {"x": x})[0]
+    assert label.tolist() == wanted.tolist()
+    scores = load(of_pairs, tmp_path).module(torch.from_numpy(x))[1].numpy()
+    r = np.zeros((5, classes, classes))
+    for at, (one, other) in enumerate(combinations(range(classes), 2)):
+        r[:, one, other] = 1 / (1 + np.exp(scores[:, at] * slopes[at] + offsets[at]))
+        r[:, other, one] = 1 - r[:, one, other]
+    q = -r * r.transpose(0, 2, 1)
+    for at in range(classes):
+        q[:, at, at] = np.square(r[:, :, at]).sum(1)
+    places = np.einsum("bij,bj->bi", q, chances.numpy())
+    np.testing.assert_allclose(places, places[:, :1].repeat(classes, 1), atol=1e-5)
+    np.testing.assert_allclose(chances.numpy().sum(1), 1, atol=1e-6)
 
 
 def forest(kind: str, targets: int, seed: int, modes: list[str], trees: int = 3) -> dict[str, Any]:

@@ -298,10 +298,17 @@ def test_steps_have_the_names_of_the_files_nodes(tmp_path: Path) -> None:
     program, _ = tacit.compile(tmp_path / "odd.onnx", x)
     told = [step.layer for step in inspect(program, []).steps]
     assert told[:3] == ["/block/Relu", "v2", "twice"]
-    assert "a_b" in told
+    assert "a.b" in told
     assert "ö/ü" in told
     assert all(layer.isprintable() and 0 < len(layer) <= 210 for layer in told), told
     assert len(set(told)) == len(names)
+    lines = str(inspect(program, [])).splitlines()
+    assert all(0 <= len(line) <= 100 for line in lines), lines
+    assert "".join(map(str.strip, lines)).count("x" * 200) == 1
+    assert any(line.startswith("relu ") and line.endswith("  v2") for line in lines), lines
+    # Each step is followed by why it is right.
+    at = next(at for at, line in enumerate(lines) if line.endswith("  v2"))
+    assert lines[at + 1] == "    64 bits hold every number in range"
 
 
 @pytest.mark.parametrize(

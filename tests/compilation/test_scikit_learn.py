@@ -10,12 +10,13 @@ from ran import THREE
 
 import tacit
 from tacit.compilation.execute import share_weights
-from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError
+from tacit.errors import EncodingError, MisuseError, SetupError, UnsupportedOperatorError
 
 pytest.importorskip("skl2onnx")
 
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -86,6 +87,32 @@ def test_results_are_chosen() -> None:
     program, weights = tacit.compile(fitted, X[:50], calibrate=X, results=["output_label"])
     (label,) = run(program, weights, torch.from_numpy(X[:50]))
     assert label.tolist() == fitted.predict(X[:50]).tolist()
+
+
+def test_missing_values_are_numbers_that_the_imputer_replaces() -> None:
+    """The remedy of the refusal of NaN is followed."""
+    x, missing = X.copy(), np.random.default_rng(1).random(X.shape) < 0.2
+    x[missing] = -1.0
+    model = make_pipeline(
+        SimpleImputer(missing_values=-1.0), StandardScaler(), LogisticRegression()
+    )
+    fitted = model.fit(x, CLASSES)
+    program, weights = tacit.compile(fitted, x[:50], calibrate=x, results=["output_label"])
+    with pytest.raises(EncodingError, match=r"SimpleImputer\(missing_values=\.\.\.\)"):
+        run(program, weights, torch.from_numpy(np.where(missing, np.nan, X)[:50]))
+    (label,) = run(program, weights, torch.from_numpy(x[:50]))
+    assert missing[:50].any()
+    assert label.tolist() == fitted.predict(x[:50]).tolist()
+
+
+def test_probabilities_of_support_vector_machines_of_several_classes() -> None:
+    """Those of scikit-learn come from an iteration that ends when it is close."""
+    classes = np.digitize(SUMS, np.quantile(SUMS, [1 / 3, 2 / 3]))
+    fitted = make_pipeline(MinMaxScaler(), SVC(probability=True)).fit(X, classes)
+    program, weights = tacit.compile(fitted, X[:50], calibrate=X)
+    label, chances = run(program, weights, torch.from_numpy(X[:50]))
+    assert (label.numpy() == fitted.predict(X[:50])).mean() >= 0.98
+    np.testing.assert_allclose(chances.numpy(), fitted.predict_proba(X[:50]), atol=0.02)
 
 
 def test_refusals() -> None:

@@ -124,8 +124,9 @@ def compile(  # noqa: A001
             no bits are ignored.
         shapes: shapes, by name, of the inputs of a file that leaves them open.
         secret: names of zero-dimensional numbers of an ONNX file that were learned, such as a
-            temperature. Other such numbers become public, like those of a formula; ``progress``
-            reports which.
+            temperature. Other such numbers become public, like those of a formula, and so does
+            whatever decides on a shape, an If or a Loop; ``progress`` reports which. What is named
+            here is kept secret, or the model is refused.
         results: names of the outputs of a file or an estimator that the program computes, such as
             "label"; by default all.
         public: inputs of a file that all parties know, by name: numbers, lists or tensors. They

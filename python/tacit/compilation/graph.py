@@ -83,8 +83,8 @@ class Draft:
     calibration: Sequence[Mapping[str, torch.Tensor]] = field(default=(), repr=False)
     #: Names that owners use for inputs, where these differ from the placeholders.
     names: dict[str, str] = field(default_factory=dict)
-    #: Numbers of a file that became part of the graph, and so public, although they may have been
-    #: learned.
+    #: Numbers of a file that became public, although they may have been learned: part of the graph,
+    #: or what follows from them is.
     public: list[str] = field(default_factory=list)
 
     def add_weight(

@@ -4,6 +4,8 @@ It shows what each step computes, at which scale, how wide its comparisons are a
 what a run costs, and what the program makes public."""
 
 import math
+import textwrap
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,10 +16,20 @@ from tacit import fixed
 from tacit.compilation.allowlist import name_of
 from tacit.compilation.approximating import compares_with_cutoffs, error_of, functions_of
 from tacit.compilation.comparing import COMPARING, Guard
-from tacit.compilation.graph import Value, is_call
+from tacit.compilation.graph import Interval, Value, is_call
+from tacit.compilation.intervals import MOVES
 from tacit.compilation.passes.merge_truncations import truncations
 from tacit.compilation.program import Program
 from tacit.fixed import Scale
+
+#: Columns of the report, and of what is said of each step.
+COLUMNS, INDENT = 100, "    "
+WRAPPED: dict[str, Any] = {
+    "width": COLUMNS,
+    "initial_indent": INDENT,
+    "subsequent_indent": INDENT,
+    "break_on_hyphens": False,
+}
 
 #: What everyone who has the file learns.
 PUBLIC = (
@@ -38,7 +50,7 @@ class Step:
     interval: tuple[float, float] | None
     #: Bits of its comparisons; ``None`` if it compares nothing.
     width: int | None
-    #: Why the width is safe.
+    #: Why its result is right: why the width is safe, or that its numbers stay in range.
     why: str
     #: Width in runs with guards, if it differs.
     guard: Guard | None
@@ -88,6 +100,8 @@ class Inspection:
     in_range: dict[str, float]
     steps: list[Step]
     costs: list[Cost]
+    #: Shapes of the tensors that are public and no weights, such as masks.
+    constants: dict[str, list[int]]
     public: str = PUBLIC
 
     def as_json(self) -> dict[str, Any]:
@@ -116,13 +130,23 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
     before, after = (truncations(program.graph, merged=merged) for merged in (False, True))
     merged = {"before": before, "after": after}
     in_range = _in_range(steps, Scale(program.scale).limit)
+    constants = {name: list(value.shape) for name, value in program.constants.items()}
     return Inspection(
-        program.digest, program.scale, inputs, weights, scales, merged, in_range, steps, costs
+        program.digest,
+        program.scale,
+        inputs,
+        weights,
+        scales,
+        merged,
+        in_range,
+        steps,
+        costs,
+        constants,
     )
 
 
 def _in_range(steps: list[Step], limit: float) -> dict[str, float]:
-    shown = [step for step in steps if step.interval and max(map(abs, step.interval)) < limit]
+    shown = [step for step in steps if _is_within(step.interval, limit)]
     return {"steps": len(shown), "below": limit}
 
 
@@ -132,14 +156,7 @@ def _step(node: fx.Node, scale: int) -> Step:
         node.target in COMPARING or compares_with_cutoffs(node),
         node.meta.get("guard"),
     )
-    dropped, why = node.meta.get("dropped") or 0, ""
-    if compares:
-        why = "64 bits hold every number in range"
-        if width is not None:
-            why = (
-                f"proved by the party that compiled it: below 2^{width - 17}, differences too, if "
-                "inputs are as promised"
-            )
+    dropped = node.meta.get("dropped") or 0
     return Step(
         node.name,
         node.meta.get("layer", ""),
@@ -147,7 +164,7 @@ def _step(node: fx.Node, scale: int) -> Step:
         tuple(value.shape) if isinstance(value, Value) else (),
         interval,
         (width or 64) if compares else None,
-        why,
+        _compared(width) if compares else _ranged(node, Scale(scale).limit),
         guard,
         _guarded(guard),
         dropped,
@@ -157,6 +174,27 @@ def _step(node: fx.Node, scale: int) -> Step:
         node.meta.get("scale"),
         error_of(node, node.meta.get("fits") or {}) if functions_of(node) else None,
     )
+
+
+def _compared(width: int | None) -> str:
+    if width is None:
+        return "64 bits hold every number in range"
+    return (
+        f"proved by the party that compiled it: below 2^{width - 17}, differences too, if inputs "
+        "are as promised"
+    )
+
+
+def _ranged(node: fx.Node, limit: float) -> str:
+    if node.target in MOVES:
+        return "only moves numbers"
+    if _is_within(node.meta.get("interval"), limit):
+        return "proved by the party that compiled it to stay in range, if inputs are as promised"
+    return "nothing shows that it stays in range"
+
+
+def _is_within(interval: Interval | None, limit: float) -> bool:
+    return interval is not None and max(map(abs, interval)) < limit
 
 
 def _approximated(step: Step) -> str:
@@ -208,29 +246,44 @@ def _guarded(guard: Guard | None) -> str:
     )
 
 
-def _lines(found: Inspection) -> list[str]:
-    rows = [("step", "layer", "shape", "between", "bits", "why")]
-    for step in found.steps:
+def _steps(steps: list[Step]) -> Iterator[str]:
+    """Yields a line for each step, and below it what is said of the step."""
+    rows = [("step", "shape", "between", "bits", "layer")]
+    for step in steps:
         between = f"{step.interval[0]:.4g} … {step.interval[1]:.4g}" if step.interval else ""
         shape = "×".join(map(str, step.shape))
-        rows.append(
-            (
-                step.operator,
-                step.layer,
-                shape,
-                between,
-                str(step.width or ""),
-                "; ".join(filter(None, (step.why, step.guarded, *(tell(step) for tell in TOLD)))),
-            )
-        )
-    widths = [max(len(row[at]) for row in rows) for at in range(5)]
-    lines = [
-        "  ".join(
-            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]
-        ).rstrip()
-        for row in rows
-    ]
-    lines.append("")
+        rows.append((step.operator, shape, between, str(step.width or ""), step.layer))
+    widths = [max(len(row[at]) for row in rows) for at in range(4)]
+    said = ["", *("; ".join(filter(None, _said(step))) for step in steps)]
+    for row, why in zip(rows, said, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield from _fitted("  ".join([*cells, row[4]]).rstrip(), row[4])
+        yield from textwrap.wrap(why, **WRAPPED)
+
+
+def _said(step: Step) -> list[str]:
+    return [step.why, step.guarded, *(tell(step) for tell in TOLD)]
+
+
+def _fitted(line: str, layer: str) -> Iterator[str]:
+    """Yields a step's line, with a long layer below it."""
+    if len(line) <= COLUMNS:
+        yield line
+        return
+    yield line.removesuffix(layer).rstrip()
+    yield from textwrap.wrap(layer, **WRAPPED)
+
+
+def _lines(found: Inspection) -> list[str]:
+    lines = list(_steps(found.steps))
+    for line in _summary(found):
+        # An empty line stays.
+        lines += textwrap.wrap(line, **{**WRAPPED, "initial_indent": ""}) or [""]
+    return lines
+
+
+def _summary(found: Inspection) -> list[str]:
+    lines = [""]
     for each in found.inputs:
         within = (
             f" within {each['interval'][0]:g} to {each['interval'][1]:g}"
@@ -263,6 +316,9 @@ def _lines(found: Inspection) -> list[str]:
             f"a party "
             "at most, from sharing the input to its result"
         )
+    if found.constants:
+        shown = ", ".join(f"{name} {tuple(shape)}" for name, shape in found.constants.items())
+        lines.append(f"public tensors: {shown}")
     lines.append(f"public to all who have the file: {found.public}")
     lines.append(f"BLAKE3: {found.digest}")
     return lines

@@ -138,7 +138,7 @@ def _fits(imported: Imported, like: Like) -> None:
 
 def _of_imported(imported: Imported) -> Draft:
     example = tuple(torch.zeros(shape, dtype=dtype) for _, dtype, shape in imported.inputs)
-    draft = exported.of_module(imported.module, example, {})
+    draft = exported.of_module(imported.module, example, {}, imported.layers)
     draft.public = imported.public
     draft.names = dict(zip(draft.examples, [name for name, _, _ in imported.inputs], strict=True))
     return draft

@@ -8,7 +8,7 @@ import linecache
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,15 @@ OUTSIDE = "the model itself"
 TELLING = tuple(map(logging.getLogger, ("torch.fx.experimental.symbolic_shapes", "torch.export")))
 
 
-def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
+def of_module(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    layers: Mapping[str, str] | None = None,
+) -> Draft:
     """Makes a draft of a module in evaluation mode, for inputs like the example.
+
+    ``layers`` gives names to submodules that the model calls otherwise.
 
     Raises:
         MisuseError: the module is in training mode, or branches on values of its inputs.
@@ -55,7 +62,7 @@ def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
             exported = torch.export.export(copied, args, kwargs)
     except Exception as error:
         raise MisuseError(_not_exported(error, copied)) from None
-    return of_exported(exported)
+    return of_exported(exported, layers)
 
 
 def of_file(path: Path) -> Draft:
@@ -72,7 +79,7 @@ def of_file(path: Path) -> Draft:
     return of_exported(exported)
 
 
-def of_exported(exported: ExportedProgram) -> Draft:
+def of_exported(exported: ExportedProgram, layers: Mapping[str, str] | None = None) -> Draft:
     """Makes a draft of what ``torch.export`` returns."""
     _check_training(exported.graph)
     exported = decomposed(exported)
@@ -80,7 +87,7 @@ def of_exported(exported: ExportedProgram) -> Draft:
         if node.target in ASSERTIONS:
             exported.graph.erase_node(node)
     _check_shapes(exported)
-    draft = _Conversion(exported).draft
+    draft = _Conversion(exported, layers or {}).draft
     # Values that follow from constants alone may be computed by operators that no program may call.
     normalise(draft)
     _check_missing(draft.graph)
@@ -91,8 +98,8 @@ class _Conversion:
     """Copies an exported graph into a draft's: first inputs, weights and constants, in this order,
     then operators."""
 
-    def __init__(self, exported: ExportedProgram) -> None:
-        self._exported = exported
+    def __init__(self, exported: ExportedProgram, layers: Mapping[str, str]) -> None:
+        self._exported, self._layers = exported, layers
         self._nodes: dict[fx.Node, fx.Node] = {}
         self._signature = exported.graph_signature
         self.draft = Draft(fx.Graph(), {}, {}, {})
@@ -163,7 +170,8 @@ class _Conversion:
 
     def _copy(self, node: fx.Node) -> None:
         made = self.draft.graph.node_copy(node, lambda of: self._nodes[of])
-        made.meta = {"layer": layer_of(node)}
+        layer = layer_of(node)
+        made.meta = {"layer": self._layers.get(layer, layer)}
         self._nodes[node] = made
 
     def _return(self) -> None:

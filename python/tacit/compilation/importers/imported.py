@@ -15,5 +15,8 @@ class Imported:
     #: Names of the outputs, in the order in which the module returns them: a tensor alone, or a
     #: tuple if there are several.
     outputs: list[str]
-    #: Names of numbers of the file that became part of the graph, and so public.
+    #: Names of numbers of the file that became public: part of the graph, or what follows from them
+    #: is.
     public: list[str] = field(default_factory=list)
+    #: What the file calls the submodules that have other names, by these.
+    layers: dict[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ import torch
 
 from tacit.compilation.importers.imported import Imported
 from tacit.compilation.importers.onnx import operators
+from tacit.compilation.importers.onnx.control import tensors_in
 from tacit.compilation.importers.onnx.graph import Importing
 from tacit.compilation.importers.onnx.inputs import Like, as_tensor, check_public, of_input
 from tacit.compilation.importers.onnx.module import OnnxModule
@@ -37,8 +38,9 @@ def load(
     Args:
         path: the file; weights that are stored outside it must be in the same folder.
         shapes: shapes, by name, of inputs whose shape the file leaves open.
-        secret: names of zero-dimensional numbers that were learned, such as a temperature. Others
-            are public, like those of any formula.
+        secret: names of numbers that were learned, such as a temperature. Others without
+            dimensions are public, like those of any formula, and so is what a shape, an If or a
+            Loop follows from. What is named here is kept secret, or refused.
         like: shapes of data for the inputs, in order or by name; they apply to inputs whose shape
             is open otherwise.
         results: names of the outputs that are computed; by default all.
@@ -57,8 +59,8 @@ def load(
     known = {name: as_tensor(name, value) for name, value in (public or {}).items()}
     given = {name: tuple(each.shape) for name, each in known.items() if each.ndim}
     found = read(path, {**(shapes or {}), **given}, problems, like, known)
-    if unknown := sorted(set(secret) - set(found.tensors)):
-        numbers = ", ".join(_public(found.tensors, ())) or "none"
+    if unknown := sorted(set(secret) - {*found.tensors, *tensors_in(found.graph)}):
+        numbers = ", ".join(_numbers(found.tensors)) or "none"
         raise MisuseError(
             f"{path} has no number named {unknown[0]!r} that could be secret; those without "
             f"dimension are: "
@@ -84,15 +86,14 @@ def load(
     importing.finish(outputs)
     problems.raise_all()
     return Imported(
-        module.eval().requires_grad_(False), inputs, outputs, _public(found.tensors, secret)
+        module.eval().requires_grad_(False),
+        inputs,
+        outputs,
+        importing.disclosed.told(),
+        module.layers,
     )
 
 
-def _public(tensors: Mapping[str, torch.Tensor], secret: Collection[str]) -> list[str]:
-    """Returns the names of numbers in the file that become public, although they may have been
-    learned."""
-    return [
-        name
-        for name, each in tensors.items()
-        if each.ndim == 0 and each.is_floating_point() and name not in secret
-    ]
+def _numbers(tensors: Mapping[str, torch.Tensor]) -> list[str]:
+    """Returns the names of real numbers without dimensions."""
+    return [name for name, each in tensors.items() if each.ndim == 0 and each.is_floating_point()]

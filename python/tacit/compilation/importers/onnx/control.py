@@ -3,7 +3,7 @@
 A condition is public if it follows from shapes, ranks, constants and public inputs. Then the nodes
 of the branch, or of each round of a loop, take the place of the node, under names of their own. A
 graph sees the values around it, and may hide them by names that it defines itself. A condition of
-weights alone is decided here as well, and the program shows how."""
+weights alone is decided here as well. The program shows how, so these weights are reported."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -30,11 +30,18 @@ class Bodies:
         self._added = self._copies = 0
         # What every copy's names begin with, and no name of the file.
         self._root = "/"
-        while any(name[len(self._root) :][:1].isdigit() for name in names if self._begins(name)):
+        while any(map(self._copied, names)):
             self._root += "~"
 
     def _begins(self, name: str) -> bool:
         return name.startswith(self._root)
+
+    def in_file(self, name: str) -> str:
+        """Returns what the file calls a value: without the prefix of the copy that it is in."""
+        return name.removeprefix(self._root).partition("/")[2] if self._copied(name) else name
+
+    def _copied(self, name: str) -> bool:
+        return self._begins(name) and name[len(self._root) :][:1].isdigit()
 
     def copy(self, graph: Any, given: Mapping[str, str]) -> tuple[list[Any], dict[str, str], str]:
         """Returns copies of a graph's nodes, the new names of its values, and their prefix.
@@ -105,6 +112,17 @@ def names_in(graph: Any) -> set[str]:
     """Returns the names of all values of a graph, and of the graphs inside of its nodes."""
     inner = (names_in(each) for node in graph.node for each in graphs_of(node))
     return set(_defined(graph)).union(*inner)
+
+
+def tensors_in(graph: Any) -> Iterator[str]:
+    """Yields the names of the tensors that a graph holds, and the graphs inside of its nodes."""
+    for tensor in graph.initializer:
+        yield tensor.name
+    for node in graph.node:
+        if node.op_type == "Constant":
+            yield from node.output
+        for inner in graphs_of(node):
+            yield from tensors_in(inner)
 
 
 def _defined(graph: Any) -> Iterator[str]:

@@ -7,11 +7,12 @@ shapes and whatever depends on weights alone are folded. Otherwise it is evaluat
 A known value is public if it depends only on the graph's own constants and on shapes, or is not a
 real number. A value that depends on weights is held as a parameter and stays secret. Exporters
 write the numbers of a formula (x · 0.5) and learned numbers alike. Zero-dimensional numbers are
-assumed to belong to a formula, and are reported."""
+assumed to belong to a formula. Each value knows which numbers of the file it follows from, so that
+those that become public are reported (``disclosed.py``)."""
 
 import logging
 import math
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from tacit.compilation.importers.onnx.control import (
     names_in,
     single,
 )
+from tacit.compilation.importers.onnx.disclosed import NONE, Disclosed, Names
 from tacit.compilation.importers.onnx.module import Flowing, Held, OnnxModule, Step, results
 from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
 from tacit.compilation.importers.onnx.reading import EXPANDED, Read, refusal_of
@@ -56,6 +58,9 @@ SHAPES = ("Shape", "Size")
 #: Operator whose result has a shape that depends on the values of its input.
 MEASURING = "NonZero"
 
+#: Operators that take quantised weights and biases.
+QUANTISED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
+
 #: Errors that PyTorch raises if a shape, or a value, cannot be found without the data.
 DEPENDS = (DataDependentOutputException, DynamicOutputShapeException)
 
@@ -68,8 +73,12 @@ class Value:
     fake: torch.Tensor
     #: The value itself, if it is known.
     known: torch.Tensor | None = None
-    #: Whether the value is public.
+    #: Whether real numbers that follow from it are public. Others are public in any case.
     public: bool = False
+    #: Names of numbers of the file that it follows from, if they may have been learned.
+    learned: Names = NONE
+    #: Names of those that its shape follows from.
+    shaped: Names = NONE
 
 
 class Importing:
@@ -81,7 +90,7 @@ class Importing:
         folder: Path,
         module: OnnxModule,
         problems: Problems,
-        secret: Container[str],
+        secret: Collection[str],
     ) -> None:
         self.read, self.folder, self.module, self.problems = read, folder, module, problems
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -93,14 +102,16 @@ class Importing:
         self.steps: list[Step] = []
         self.folded = 0
         self.bodies = Bodies(names_in(read.graph))
-        self._secret = secret
+        self.disclosed = Disclosed(secret)
+        #: Names that the shapes and the Python values of a step follow from, by its results.
+        self.taken: dict[tuple[str, ...], Names] = {}
         for name, tensor in read.tensors.items():
-            self._hold(name, tensor)
+            self._hold(name, tensor, name)
 
-    def _hold(self, name: str, tensor: torch.Tensor) -> None:
-        """Adds a tensor of the file."""
-        public = name not in self._secret and (tensor.ndim == 0 or _is_mask(tensor))
-        self.values[name] = self._known(tensor, public or not tensor.is_floating_point())
+    def _hold(self, name: str, tensor: torch.Tensor, in_file: str) -> None:
+        """Adds a tensor that the file has under a name."""
+        is_public = tensor.ndim == 0 or _is_mask(tensor)
+        self.values[name] = self._known(tensor, *self.disclosed.of(in_file, tensor, is_public))
 
     def take(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
         """Adds an input of the model."""
@@ -147,7 +158,7 @@ class Importing:
         """Puts the taken branch of an If, or the rounds of a Loop, in the place of the node."""
         if proto.op_type == "If":
             check_lengths("it", proto.input, 1)
-            taken = single(self._value(proto.input[0]).known, "its condition")
+            taken = self._decided(proto.input[0], "its condition", f"If {quoted(label)}")
             given = self._inlined(body(proto, "then_branch" if taken else "else_branch"), {})
         else:
             given = self._rounds(proto, label)
@@ -160,14 +171,15 @@ class Importing:
         """Evaluates the rounds of a Loop; returns the names of what it gives."""
         graph, (most, goes_on, *state) = body(proto, "body"), proto.input
         check_lengths("its graph's inputs", graph.input, 2 + len(state))
-        rounds = single(self._value(most).known, "its number of rounds") if most else None
+        by = f"Loop {quoted(label)}"
+        rounds = self._decided(most, "its number of rounds", by) if most else None
         if rounds is None and not goes_on:
             raise NotImportedError("it has no end", "give it a number of rounds, or a condition")
         collected: list[list[str]] = [[] for _ in range(len(proto.output) - len(state))]
         check_lengths("its graph", graph.output, 1 + len(state) + len(collected))
         at = 0
         while rounds is None or at < rounds:
-            if goes_on and not single(self._value(goes_on).known, "its condition"):
+            if goes_on and not self._decided(goes_on, "its condition", by):
                 break
             check_rounds(at + 1, label)
             number, condition = f"{label}//{at}", f"{label}//{at}/on"
@@ -188,6 +200,12 @@ class Importing:
                 )
         return [*state, *(self._stacked(row, label) for row in collected)]
 
+    def _decided(self, name: str, what: str, by: str) -> int:
+        """Returns a value that decides on the course, and notes that it becomes public."""
+        value = self._value(name)
+        self.disclosed.add(value.learned | value.shaped, by)
+        return single(value.known, what)
+
     def _stacked(self, names: list[str], label: str) -> str:
         """Joins what the rounds of a loop give, along a new first dimension."""
         if not names:
@@ -207,7 +225,7 @@ class Importing:
         if graph.sparse_initializer:
             raise NotImportedError("it holds sparse tensors", "store them densely")
         for tensor in graph.initializer:
-            self._hold(prefix + tensor.name, tensors.read(tensor, self.folder))
+            self._hold(prefix + tensor.name, tensors.read(tensor, self.folder), tensor.name)
         for node in nodes:
             self.node(node)
         found = [names.get(each.name, each.name) for each in graph.output]
@@ -240,9 +258,64 @@ class Importing:
     def _evaluate(
         self, node: Node, operator: Operator, inputs: list[str], names: list[str]
     ) -> None:
+        if node.operator == "Constant":
+            self.values[names[0]] = self._constant(node, self.bodies.in_file(names[0]))
+            return
+        if node.operator in QUANTISED:
+            self._find_quantised(inputs)
+        values = [self.values[name] for name in inputs]
+        present = [value for value in values if value is not None]
+        folds = operator.folds and all(value.known is not None for value in present)
+        arguments = self._arguments(operator, inputs, folds)
+        given = self._shapes(node, operator, arguments, folds)
+        learned = NONE.union(*(value.learned for value in present))
+        if folds and self.disclosed.hidden(learned) and not _all_real(given):
+            # Only real numbers are held in secret; what is to stay secret is computed by the
+            # parties then.
+            folds = False
+            arguments = self._arguments(operator, inputs, folds)
+        shaped = self._shaped(node, values, arguments)
+        # A result that depends on shapes alone is known too.
+        if node.operator in SHAPES:
+            folds, learned = True, NONE.union(*(value.shaped for value in present))
+        if folds:
+            self.folded += sum(each.numel() for each in given)
+            if self.folded > MOST_FOLDED:
+                raise NotImportedError(
+                    "what the file computes of constants is too large", "compute it beforehand"
+                )
+            public = node.operator in SHAPES or all(value.public for value in present)
+            real = self._call(node, operator, arguments, self._real)
+            for name, each in zip(names, real, strict=False):
+                self.values[name] = self._known(each.detach(), public, learned, shaped)
+            return
+        for each in given:
+            if each.numel() > tensors.MOST_ELEMENTS:
+                raise NotImportedError(
+                    f"its result would have the shape {tuple(each.shape)}", "use smaller inputs"
+                )
+        self.steps.append(Step(node, operator.function, tuple(arguments), tuple(names), ()))
+        self.taken[tuple(names)] = shaped
+        known = all(value.known is not None or value.learned for value in present)
+        hidden = self.disclosed.hidden(learned) if known else NONE
+        for name, each in zip(names, given, strict=False):
+            if name:
+                self.values[name] = Value(each, learned=hidden)
+
+    def _find_quantised(self, names: list[str]) -> None:
+        """Marks quantised biases as learned, which have the type of shapes."""
+        for name in names:
+            value = self.values[name]
+            if value is None or value.known is None or not value.public:
+                continue
+            if value.known.dtype == torch.int32 and value.known.numel() > 1:
+                learned = frozenset([self.bodies.in_file(name)])
+                self.values[name] = replace(value, public=False, learned=learned)
+
+    def _arguments(self, operator: Operator, inputs: list[str], folds: bool) -> list[Any]:
+        """Returns what a node takes: ``Flowing``, or Python values."""
         values = [self.values[name] for name in inputs]
         arguments: list[Any] = []
-        folds = operator.folds and all(value is None or value.known is not None for value in values)
         for at, (name, value) in enumerate(zip(inputs, values, strict=True)):
             if value is None:
                 arguments.append(None)
@@ -252,36 +325,19 @@ class Importing:
                 arguments.append(number)
             else:
                 arguments.append(Flowing(name))
-        if node.operator == "Constant":
-            self.values[names[0]] = self._constant(node)
-            return
-        given = self._shapes(node, operator, arguments, folds)
-        # A result that depends on shapes alone is known too.
-        folds = folds or node.operator in SHAPES
-        if folds:
-            self.folded += sum(each.numel() for each in given)
-            if self.folded > MOST_FOLDED:
-                raise NotImportedError(
-                    "what the file computes of constants is too large", "compute it beforehand"
-                )
-            public = node.operator in SHAPES or all(
-                value is None or value.public for value in values
-            )
-            real = self._call(node, operator, arguments, self._real)
-            for name, each in zip(names, real, strict=False):
-                self.values[name] = self._known(
-                    each.detach(), public or not each.is_floating_point()
-                )
-            return
-        for each in given:
-            if each.numel() > tensors.MOST_ELEMENTS:
-                raise NotImportedError(
-                    f"its result would have the shape {tuple(each.shape)}", "use smaller inputs"
-                )
-        self.steps.append(Step(node, operator.function, tuple(arguments), tuple(names), ()))
-        for name, each in zip(names, given, strict=False):
-            if name:
-                self.values[name] = Value(each)
+        return arguments
+
+    def _shaped(self, node: Node, values: list[Value | None], arguments: list[Any]) -> Names:
+        """Returns which numbers of the file shapes follow from, and what else a node shows: those
+        of the values that it takes as Python values."""
+        shaped = (
+            value.shaped
+            if isinstance(argument, Flowing) and node.operator != MEASURING
+            else value.shaped | value.learned
+            for value, argument in zip(values, arguments, strict=True)
+            if value is not None
+        )
+        return NONE.union(*shaped)
 
     def _shapes(
         self, node: Node, operator: Operator, arguments: list[Any], folds: bool
@@ -311,14 +367,16 @@ class Importing:
             found = results(operator.function(node, *inputs))
         return tuple(each for each in found if each is not None)
 
-    def _constant(self, node: Node) -> Value:
+    def _constant(self, node: Node, in_file: str) -> Value:
         tensor = OPERATORS["", "Constant"].function(node)
         # Several numbers may be weights, which some exporters write so.
-        public = tensor.numel() == 1 or _is_mask(tensor) or not tensor.is_floating_point()
-        return self._known(tensor, public)
+        is_public = tensor.numel() == 1 or _is_mask(tensor)
+        return self._known(tensor, *self.disclosed.of(in_file, tensor, is_public))
 
-    def _known(self, tensor: torch.Tensor, public: bool) -> Value:
-        return Value(self._fake(tuple(tensor.shape), tensor.dtype), tensor, public)
+    def _known(
+        self, tensor: torch.Tensor, public: bool, learned: Names = NONE, shaped: Names = NONE
+    ) -> Value:
+        return Value(self._fake(tuple(tensor.shape), tensor.dtype), tensor, public, learned, shaped)
 
     def _fake(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         with self.mode:
@@ -340,6 +398,7 @@ class Importing:
     def _python(self, value: Value, name: str, at: int) -> Any:
         """Returns a value as Python numbers, in lists if it has dimensions."""
         if value.known is None:
+            self.disclosed.add(value.learned, name)
             raise NotImportedError(
                 f"its input {at + 1} ({quoted(name)}) depends on what the model is given",
                 "it has to be known while importing: export with fixed shapes, and this as a "
@@ -352,11 +411,13 @@ class Importing:
             )
         return value.known.tolist()
 
-    def _place(self, argument: Flowing) -> Flowing | Held:
+    def _place(self, argument: Flowing, by: str) -> Flowing | Held:
         """Returns where a step finds a value. The module holds a known value from now on."""
         value = self._value(argument.name)
         if value.known is None:
             return argument
+        is_held_in_secret = not value.public and value.known.is_floating_point()
+        self.disclosed.add(value.shaped if is_held_in_secret else value.learned | value.shaped, by)
         if argument.name not in self.held:
             self.held[argument.name] = self.module.hold(
                 argument.name, _sound(value, argument.name), value.public
@@ -369,8 +430,10 @@ class Importing:
         steps = []
         for step in needed(self.steps, outputs):
             with self.problems.at(step.node.operator, step.node.name):
+                by = f"{step.node.operator} {quoted(step.node.name)}"
+                self.disclosed.add(self.taken[step.results], by)
                 placed = (
-                    self._place(each) if isinstance(each, Flowing) else each
+                    self._place(each, by) if isinstance(each, Flowing) else each
                     for each in step.arguments
                 )
                 steps.append(replace(step, arguments=tuple(placed)))
@@ -378,7 +441,7 @@ class Importing:
         for name in outputs:
             with self.problems.at("output", name):
                 if name in self.values:
-                    places.append(self._place(Flowing(name)))
+                    places.append(self._place(Flowing(name), f"the result {quoted(name)}"))
                 elif not self.problems:
                     raise NotImportedError("nothing gives it", "export the model again")
         self.module.finish(steps, places)
@@ -421,19 +484,24 @@ def _is_mask(tensor: torch.Tensor) -> bool:
     return bool(out.any() and (out | (tensor == 0)).all())
 
 
+def _all_real(given: Sequence[torch.Tensor]) -> bool:
+    return all(each.is_floating_point() for each in given)
+
+
 def _is_given(value: Value) -> bool:
-    """Returns whether a value is known, public, and small enough to become Python values."""
-    return value.known is not None and value.public and value.known.numel() <= MOST_KNOWN
+    """Returns whether a value is known, public or whole, and small enough to become Python
+    values."""
+    if value.known is None or value.known.numel() > MOST_KNOWN:
+        return False
+    return value.public or not value.known.is_floating_point()
 
 
 def _number(value: Value, among: list[Value | None]) -> float | int | bool | None:
     """Returns a public number as a Python number, unless the shape of the result depends on it."""
-    if (
-        value.known is None
-        or not value.public
-        or value.known.numel() != 1
-        or value.known.dtype == torch.bool
-    ):
+    if not _is_given(value):
+        return None
+    assert value.known is not None
+    if value.known.numel() != 1 or value.known.dtype == torch.bool:
         return None
     others = [each for each in among if each is not None and each.known is None]
     if not others or max(each.fake.ndim for each in others) < value.fake.ndim:

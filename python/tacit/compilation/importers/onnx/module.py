@@ -59,6 +59,8 @@ class OnnxModule(torch.nn.Module):
         super().__init__()
         self._inputs = tuple(inputs)
         self._layers: list[str] = []
+        #: What the file calls each layer, by the name of its module.
+        self.layers: dict[str, str] = {}
         self._results: tuple[Flowing | Held, ...] = ()
 
     def hold(self, name: str, tensor: torch.Tensor, public: bool) -> Held:
@@ -79,10 +81,13 @@ class OnnxModule(torch.nn.Module):
         for step in steps:
             # A layer has the node's name in the file. Names in the path of a module contain no
             # dots.
-            name = printable(step.node.name, 200).replace(".", "_") or step.node.operator
+            shown = printable(step.node.name, 200) or step.node.operator
+            name = shown.replace(".", "_")
             name = name if not hasattr(self, name) else unique(self, name)
             self.add_module(name, Layer(step))
             self._layers.append(name)
+            taken = shown in self.layers.values()
+            self.layers[name] = name if taken else shown
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         """Evaluates the graph and returns a tensor, or a tuple if the file has several outputs."""

@@ -73,11 +73,6 @@ def _classifier_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
         raise NotImportedError("it has no support vectors", "use a LinearClassifier")
     if len(counts) != len(labels) or len(labels) < 2:
         raise ValueError(f"support vectors of {len(counts)} classes, and {len(labels)} labels")
-    if len(labels) > 2 and node.numbers("prob_a"):
-        raise NotImportedError(
-            "it computes probabilities of several classes by iteration",
-            "train it with probability=False: its label and scores are then its results",
-        )
     pairs = _pairs(node, counts)
     return [*_kernel_parts(node, columns(given[0])), *pairs]
 
@@ -98,7 +93,11 @@ def _pairs(node: Node, counts: list[int]) -> list[Part]:
         rows.append(row)
     parts = [Part("pairs", torch.stack(rows)), Part("rho", rho)]
     if slopes := node.numbers("prob_a"):
-        offsets = node.numbers("prob_b") or [0.0]
+        offsets = node.numbers("prob_b") or [0.0] * len(slopes)
+        if not len(slopes) == len(offsets) == len(rows):
+            raise ValueError(
+                f"{len(slopes)} and {len(offsets)} numbers of the probabilities of {len(rows)} pairs"
+            )
         parts += [Part("prob_a", torch.tensor(slopes)), Part("prob_b", torch.tensor(offsets))]
     return parts
 
@@ -114,7 +113,8 @@ def svm_classifier(
     slopes: torch.Tensor | None = None,
     shifts: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the labels, which most pairs of classes vote for, and the scores of the pairs."""
+    """Returns the labels, which most pairs of classes vote for, and the scores of the pairs, or the
+    probabilities of the classes."""
     scores = functional.linear(_kernels(node, x, vectors, offsets), pairs, rho)
     labels, wins = labels_of(node), scores > 0
     if len(labels) == 2:
@@ -129,7 +129,29 @@ def svm_classifier(
     votes = torch.zeros(2 * len(chosen), len(labels))
     for at, (one, other) in enumerate(chosen):
         votes[at, one] = votes[len(chosen) + at, other] = 1.0
+    if slopes is not None and shifts is not None:
+        scores = _coupled(1 - torch.sigmoid(scores * slopes + shifts), len(labels))
     return decided(torch.matmul(bits, votes).argmax(1), labels), transformed(node, scores)
+
+
+def _coupled(chances: torch.Tensor, classes: int) -> torch.Tensor:
+    """Returns the probabilities of classes from those of the first class of each pair.
+
+    Wu, Lin and Weng, "Probability estimates for multi-class classification by pairwise coupling"
+    (2004), second method: with r_ij the chance of class i against class j, those p of sum 1 for
+    which Σ (r_ji p_i − r_ij p_j)² = pᵀQp is least. LIBSVM iterates until Qp is equal in all places
+    to within 0.005 / classes. Here p follows from the linear equations of its limit, without
+    the last class, whose probability is what the others leave."""
+    places, first = torch.zeros(chances.shape[1], classes * classes), torch.zeros(classes * classes)
+    for at, (one, other) in enumerate(combinations(range(classes), 2)):
+        places[at, one * classes + other], places[at, other * classes + one] = 1.0, -1.0
+        first[other * classes + one] = 1.0
+    r = (torch.matmul(chances, places) + first).reshape(-1, classes, classes)
+    squares = r.square().sum(1).unsqueeze(2) * torch.eye(classes)
+    q = squares - r * r.transpose(1, 2)
+    row, column, corner = q[:, -1:, :-1], q[:, :-1, -1:], q[:, -1:, -1:]
+    found = torch.linalg.solve(q[:, :-1, :-1] - row - column + corner, corner - column).squeeze(2)
+    return torch.cat([found, 1 - found.sum(1, keepdim=True)], 1)
 
 
 def _regressor_parts(node: Node, given: Sequence[torch.Tensor]) -> list[Part]:
