@@ -1,5 +1,5 @@
-"""``tacit federated experiment``: measures accuracy, attacks, privacy or cost, each with a
-report."""
+"""``tacit federated experiment``: measures accuracy, attacks, privacy, cost or networks, each with
+a report."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from tacit.commands.options import add_attestation, add_servers_protocol, output
 from tacit.errors import MisuseError
 
 #: Kinds of experiments.
-KINDS = ("accuracy", "attacks", "privacy", "cost")
+KINDS = ("accuracy", "attacks", "privacy", "cost", "network")
 
 
 #: Options of each kind.
@@ -19,16 +19,18 @@ OPTIONS = {
     "attacks": ("rounds", "seeds", *ARGUMENTS),
     "privacy": ("rounds", "seeds"),
     "cost": ("protocol", "attestation"),
+    "network": ("rounds", "seeds", "protocol"),
 }
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "experiment",
-        help="measure accuracy, attacks, privacy or cost of federations on this machine",
+        help="measure accuracy, attacks, privacy, cost or networks of federations on this machine",
         description="accuracy: in secret against in the clear; attacks: each defence against each "
         "attack; "
-        "privacy: accuracy by both ε; cost: seconds and bytes of the servers.",
+        "privacy: accuracy by both ε; cost: seconds and bytes of the servers; network: rounds over "
+        "slow links, and ε, beside those of PPPFL.",
     )
     parser.add_argument("kind", choices=KINDS, help="what to measure")
     parser.add_argument(
@@ -43,7 +45,10 @@ def add(commands: Any) -> None:
         "'UCI HAR Dataset'. Nothing is downloaded",
     )
     parser.add_argument(
-        "--rounds", type=positive, metavar="N", help="how many (20; privacy 10; with --data 2500)"
+        "--rounds",
+        type=positive,
+        metavar="N",
+        help="how many (20; privacy and network 10; with --data 2500)",
     )
     parser.add_argument(
         "--seeds",
@@ -54,7 +59,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), help="device on which clients train, with --data (cpu)"
     )
-    add_servers_protocol(parser, ", for accuracy and cost")
+    add_servers_protocol(parser, ", for accuracy, cost and network")
     add_attestation(parser)
     add_arguments(parser)
     parser.set_defaults(command=run)

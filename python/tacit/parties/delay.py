@@ -1,13 +1,15 @@
 """A proxy that delays a link by a fixed time in both directions.
 
-Its bandwidth is that of the machine."""
+Its bandwidth is that of the machine. A packet is what the proxy takes from a connection at a time;
+each has the delay of its own, and none waits for the one before it."""
 
 import queue
 import socket
 import threading
 import time
 
-#: Bytes that are read at a time, and seconds between two attempts to reach the far end.
+#: Most bytes of a packet if nothing else is given, and seconds between two attempts to reach the
+#: far end.
 CHUNK, RETRY = 1 << 20, 0.05
 
 #: Number of attempts to reach the far end.
@@ -17,9 +19,10 @@ ATTEMPTS = 1200
 class Delay:
     """A listener that forwards connections with a delay, as long as its process lives."""
 
-    def __init__(self, address: str, target: str, seconds: float) -> None:
-        """Forwards each connection to ``address`` to ``target``, with a delay of ``seconds``."""
-        self._target, self._seconds = _pair(target), seconds
+    def __init__(self, address: str, target: str, seconds: float, packet: int = CHUNK) -> None:
+        """Forwards each connection to ``address`` to ``target``, with a delay of ``seconds``, in
+        packets of at most ``packet`` bytes."""
+        self._target, self._seconds, self._packet = _pair(target), seconds, packet
         self._listening = socket.create_server(_pair(address))
         host, port = self._listening.getsockname()[:2]
         #: Address at which it listens.
@@ -48,7 +51,7 @@ class Delay:
         chunk = b"first"
         while chunk:
             try:
-                chunk = source.recv(CHUNK)
+                chunk = source.recv(self._packet)
             except OSError:
                 chunk = b""
             coming.put((time.monotonic() + self._seconds, chunk))

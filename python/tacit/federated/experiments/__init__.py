@@ -4,7 +4,7 @@ DIR``."""
 from collections.abc import Callable
 from pathlib import Path
 
-from tacit.federated.experiments import accuracy, attacks, cost, privacy
+from tacit.federated.experiments import accuracy, attacks, cost, network, privacy
 
 #: The experiments by name. Each takes a console, on which it reports its progress, a folder, and
 #: options by name, and returns its report's path.
@@ -13,4 +13,5 @@ EXPERIMENTS: dict[str, Callable[..., Path]] = {
     "attacks": attacks.run,
     "privacy": privacy.run,
     "cost": cost.run,
+    "network": network.run,
 }

@@ -78,10 +78,13 @@ def secure_mod(
     try:
         _log_refusal(ctxt, federation)
         _put_own(msg, ctxt)
-        if msg.metadata.message_type.split(".")[0] != MessageType.TRAIN:
-            content, receipt = _content(call_next(msg, ctxt)), None
-        else:
+        kind = msg.metadata.message_type.split(".")[0]
+        if kind == MessageType.TRAIN:
             content, receipt = _trained(msg, ctxt, call_next, federation, weighted_by)
+        elif kind == MessageType.EVALUATE and RECORD in msg.content.config_records:
+            content, receipt = _evaluated(msg, ctxt, call_next, federation, weighted_by)
+        else:
+            content, receipt = _content(call_next(msg, ctxt)), None
         reply = _reply(content, receipt, frozenset(metrics))
     except Exception:
         _log.exception("nothing is handed in")
@@ -99,15 +102,9 @@ def _trained(
     weighted_by: str,
 ) -> tuple[RecordDict, Receipt]:
     """Runs the app, and submits what it learned; returns its reply and the receipt."""
-    rules, client = _client(ctxt, federation)
     if RECORD not in msg.content.config_records:
         raise MisuseError("Flower's server has no SecureAggregation: its message names no round")
-    wanted = msg.content.config_records[RECORD]["round"]
-    task = client.join(rules.timeout)
-    if wanted != task.round:
-        raise MisuseError(
-            f"Flower's server is at round {wanted!r}, and the servers are at round {task.round}"
-        )
+    rules, client, task = _joined(msg, ctxt, federation)
     travelling, sent = rules.settings.travelling, only(msg.content, "message")
     before, content = tensors(sent, travelling), _content(call_next(msg, ctxt))
     made = only(content, "reply")
@@ -130,8 +127,48 @@ def _trained(
         _log.warning("%s", shorter(receipt.shortened, task.norm))
     if receipt.by_rounding < 1:
         _log.warning("%s", lengthened(receipt.by_rounding, task.norm))
-    ctxt.state[RECORD] = ConfigRecord({"round": receipt.round, "values": len(task.model)})
+    _note(ctxt, task)
     return content, receipt
+
+
+def _evaluated(
+    msg: Message,
+    ctxt: Context,
+    call_next: Callable[[Message, Context], Message],
+    federation: str | Path | None,
+    weighted_by: str,
+) -> tuple[RecordDict, Receipt]:
+    """Runs the app, and reports the metrics that the federation's file names to the servers."""
+    rules, client, task = _joined(msg, ctxt, federation)
+    if not task.is_evaluation:
+        raise MisuseError(f"round {task.round} of the servers is no evaluation")
+    content = _content(call_next(msg, ctxt))
+    weight = _number(content, weighted_by, "the count of examples; weighted_by names another")
+    metrics = {name: _number(content, name) for name in rules.settings.metrics}
+    receipt = client.report(metrics, weight)
+    _note(ctxt, task)
+    return content, receipt
+
+
+def _note(ctxt: Context, task: Task) -> None:
+    """Notes the round in which this client handed something in; see :func:`_log_refusal`."""
+    ctxt.state[RECORD] = ConfigRecord(
+        {"round": task.round, "values": len(task.model), "evaluation": task.is_evaluation}
+    )
+
+
+def _joined(
+    msg: Message, ctxt: Context, federation: str | Path | None
+) -> tuple[Federation, Client, Task]:
+    """Joins the servers' round of a message."""
+    rules, client = _client(ctxt, federation)
+    wanted = msg.content.config_records[RECORD]["round"]
+    task = client.join(rules.timeout)
+    if wanted != task.round:
+        raise MisuseError(
+            f"Flower's server is at round {wanted!r}, and the servers are at round {task.round}"
+        )
+    return rules, client, task
 
 
 def _put_own(msg: Message, ctxt: Context) -> None:
@@ -177,12 +214,14 @@ def _log_refusal(ctxt: Context, federation: str | Path | None) -> None:
     """Logs whether this client's last submission was refused."""
     if RECORD not in ctxt.state.config_records:
         return
-    number, values = (ctxt.state.config_records[RECORD][name] for name in ("round", "values"))
+    entries = ctxt.state.config_records[RECORD]
+    number, values, is_evaluation = (entries[name] for name in ("round", "values", "evaluation"))
     del ctxt.state[RECORD]
     assert isinstance(number, int)
     assert isinstance(values, int)
     rules, client = _client(ctxt, federation)
-    task = Task(number, torch.empty(values), rules.settings, 0.0, 0)
+    settings = rules.settings.evaluating if is_evaluation else rules.settings
+    task = Task(number, torch.empty(values), settings, 0.0, 0, is_evaluation=bool(is_evaluation))
     try:
         reason = client.refusal(task, rules.timeout)
     except TacitError as error:

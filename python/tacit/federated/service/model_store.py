@@ -31,6 +31,7 @@ from tacit.errors import DeviationError, MisuseError, SetupError, cause, printab
 from tacit.federated.messages import counted
 from tacit.federated.rounds.selection import EVERYTHING, Selection
 from tacit.federated.rounds.states import State, in_a_row, in_form
+from tacit.federated.service.archive import archived
 from tacit.federated.service.exchange import content_of
 from tacit.federated.service.round_store import ANEW
 
@@ -168,23 +169,8 @@ class Models:
 
 def to_bytes(kept: Kept, federation: str = "") -> bytes:
     """Returns the file content for a model of the given federation."""
-    content = io.BytesIO()
-    torch.save(kept.model, content)
-    archive = content.getvalue()
-    about = {
-        "federation": federation,
-        "ended": kept.ended,
-        "round": kept.round,
-        "checksum": checksums.field(KIND),
-    }
-    comment = json.dumps(about).encode()
-    # A zip archive ends with its comment, and before that the comment's length in two bytes.
-    if archive[-2:] != bytes(2):
-        raise setup_error(
-            "this release of PyTorch writes model files in a way that tacit does not know: "
-            "install a release that tacit names"
-        )
-    return checksums.filled(archive[:-2] + len(comment).to_bytes(2, "little") + comment, KIND)
+    about = {"federation": federation, "ended": kept.ended, "round": kept.round}
+    return archived(kept.model, about, KIND)
 
 
 def _bytes_of(form: State) -> int:

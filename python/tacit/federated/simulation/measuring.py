@@ -27,7 +27,7 @@ from tacit.federated.service.client import Client
 from tacit.federated.service.config import SERVERS, text_of
 from tacit.federated.service.server import Server
 from tacit.meter import verification_of
-from tacit.parties.delay import Delay
+from tacit.parties.delay import CHUNK, Delay
 from tacit.providers import CONSUMING
 
 #: Longest wait for one message, and time that a round gives its clients, in seconds.
@@ -55,6 +55,8 @@ class Federation:
     repetitions: int = 3
     #: The delay of every link, in seconds.
     delay: float = 0.0
+    #: The most bytes of a packet, on links with a delay.
+    packet: int = CHUNK
     #: The kind of evidence that servers show each other and their clients; ``None`` for none.
     attestation: str | None = None
 
@@ -134,7 +136,7 @@ def _party(case: Federation, folder: Path, threads: int) -> dict[str, Any]:
     # Links have the delay as long as these objects live.
     delays: list[Delay] = []
     if case.delay and number == LINKS:
-        delays = [Delay("127.0.0.1:0", target, case.delay) for target in listening]
+        delays = [Delay("127.0.0.1:0", target, case.delay, case.packet) for target in listening]
     reached = (
         _broadcast_addresses(LINKS, [delay.address for delay in delays])
         if case.delay
