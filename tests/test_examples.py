@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from opacus.accountants import RDPAccountant
+from PIL import Image
+from sklearn.datasets import load_digits
 
 import tacit
+from tacit.federated.privacy.account import epsilon
+from tacit.federated.privacy.joint import OFF
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -114,3 +119,70 @@ def test_private_classification_of_text(capsys: pytest.CaptureFixture[str]) -> N
     *_, last = capsys.readouterr().out.splitlines()
     assert last.startswith("8 of 8 as in the clear; ")
     assert float(last.rsplit(" ", 1)[1]) < 0.02
+
+
+def fine_tuned(*arguments: object) -> tuple[Any, Any]:
+    """Runs the program on a few clients; returns its functions and the model."""
+    example = runpy.run_path(str(EXAMPLES / "fine_tuning.py"))
+    return example, example["main"]([*map(str, ("--clients", 6, "--rounds", 2, *arguments))])
+
+
+def test_fine_tuning_of_a_transformer_hides_clients(capsys: pytest.CaptureFixture[str]) -> None:
+    example, model = fine_tuned("--sigma", 1, "--sampling", 1)
+    first, *rounds = capsys.readouterr().out.splitlines()
+    assert first == "6 clients with 1438 images; 10 classes"
+    spent = [
+        re.fullmatch(
+            r"round \d: accuracy ([\d.]+)%, δ = 1e-05, ε of a client ([\d.]+) against a server, "
+            r"([\d.]+) against others",
+            line,
+        )
+        for line in rounds
+    ]
+    assert None not in spent
+    numbers = [tuple(map(float, each.groups())) for each in spent if each is not None]
+    # The account that the servers keep: σ is all of the noise, and no server knows a part of it.
+    for number, (_, *found) in enumerate(numbers, 1):
+        wanted = epsilon(1.0, 1.0, number, 1e-5, OFF)
+        assert found == pytest.approx([wanted, wanted], abs=0.01)
+    # What does not travel is as it was, and what travels was learned.
+    before = example["transformer"]("small", None, 10).state_dict()
+    learned = {
+        name for name, each in model.state_dict().items() if not torch.equal(each, before[name])
+    }
+    assert learned == {
+        "encoder.ln.weight",
+        "encoder.ln.bias",
+        "heads.head.weight",
+        "heads.head.bias",
+    }
+
+
+def test_fine_tuning_of_given_weights_and_images_hides_images(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each client's own account is that of opacus, of all rounds."""
+    example = runpy.run_path(str(EXAMPLES / "fine_tuning.py"))
+    published = example["transformer"]("small", None, 1000)
+    torch.nn.init.normal_(published.encoder.pos_embedding)
+    torch.save(published.state_dict(), tmp_path / "weights.pth")
+    pixels, labels = load_digits(return_X_y=True)
+    for number in range(120):
+        folder = tmp_path / "images" / str(labels[number] % 2)
+        folder.mkdir(parents=True, exist_ok=True)
+        digit = Image.fromarray((pixels[number].reshape(8, 8) * 15).astype("uint8"))
+        digit.convert("RGB").save(folder / f"{number}.png")
+    options = ("--weights", tmp_path / "weights.pth", "--images", tmp_path / "images")
+    _, model = fine_tuned(*options, "--hides", "images", "--sigma", 2.0, "--epochs", 3)
+    first, *rounds = capsys.readouterr().out.splitlines()
+    assert first == "6 clients with 96 images; 2 classes"
+    found = [float(line.rsplit(" ", 1)[1]) for line in rounds]
+    # Of each 16 images a batch has each with a chance of a half: three epochs are six batches.
+    accountant = RDPAccountant()
+    for number in range(2):
+        for _ in range(6):
+            accountant.step(noise_multiplier=2.0, sample_rate=0.5)
+        assert found[number] == pytest.approx(accountant.get_epsilon(1e-5), abs=0.01)
+    assert torch.equal(model.encoder.pos_embedding, published.encoder.pos_embedding)
+    assert model.heads.head.weight.shape == (2, 64)
+    assert bool(model.heads.head.weight.any())

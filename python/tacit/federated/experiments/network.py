@@ -16,6 +16,7 @@ from rich.console import Console
 from tacit.atomic_write import write
 from tacit.federated.experiments import privacy
 from tacit.federated.experiments.journal import Journal
+from tacit.federated.messages import counted
 from tacit.federated.privacy.account import epsilon
 from tacit.federated.simulation import measuring
 from tacit.federated.simulation.page import Table, write_page
@@ -145,8 +146,8 @@ def run(
         f"ε is of a record, of batches of {BATCH} at {CLIENTS} clients out of {EXAMPLES}, with δ = "
         f"{DELTA:g}. Equation 5.1 takes an epoch for one round; an epoch has "
         f"{EXAMPLES / (BATCH * CLIENTS):.0f} of them, which the last column counts.",
-        f"Accuracy is of a new last layer for digits after {rounds} rounds. PPPFL fine-tunes a "
-        "vision transformer, whose weights would have to be downloaded.",
+        f"Accuracy is of a new last layer for digits after {counted(rounds, 'round')}. PPPFL "
+        "fine-tunes a vision transformer, whose weights would have to be downloaded.",
     ]
     return write_page(
         path / "report.html", "Networks and privacy, beside PPPFL", words, tables, plots
