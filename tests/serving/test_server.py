@@ -1,12 +1,13 @@
 """A party of a service by itself: what ends it, and what ends a session only."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from services import write
 
 from tacit.errors import DesyncError, DeviceError, MisuseError, PeerError, SetupError
@@ -18,9 +19,12 @@ ROWS = (0, b"n" * 16, b"d" * 32), (1, b"n" * 16, b"e" * 32)
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(served, "SHORTEST_PAUSE", 0.001)
-    return Server(write(tmp_path), 0, threads=1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield Server(write(tmp_path), 0, threads=1)
+    torch.set_num_threads(before)
 
 
 def failing(server: Server, errors: list[BaseException], *, has_opened: bool) -> Callable[[], None]:
@@ -58,6 +62,11 @@ def test_a_party_that_fits_no_other_ends(
     monkeypatch.setattr(server, "_session", failing(server, [kind("wrong")], has_opened=False))
     with pytest.raises(kind, match="wrong"):
         server.run()
+
+
+@pytest.mark.usefixtures("server")
+def test_pytorch_has_no_more_threads_than_the_party() -> None:
+    assert torch.get_num_threads() == 1
 
 
 def test_requests_for_a_model_that_is_not_bound_are_refused(

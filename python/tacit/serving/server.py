@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
+import torch
 
 from tacit import _core, buffers
 from tacit.errors import (
@@ -73,7 +74,7 @@ class Server:
         Args:
             config: path of the service's file.
             party: this party's number.
-            threads: of this process's kernels; all cores if not given.
+            threads: of this process's kernels, and of PyTorch's; all cores if not given.
             observed: where it counts and times; its own if not given.
 
         Raises:
@@ -81,6 +82,10 @@ class Server:
             MisuseError: there is no such party, or a program is wrong.
         """
         self.service = Service.read(config)
+        if threads is not None:
+            # Threads of PyTorch that have nothing to do wait actively, and take the processors from
+            # other parties on this machine.
+            torch.set_num_threads(threads)
         self.party = party
         self.observed = observed or Observed()
         self._own = self.service.party(party)

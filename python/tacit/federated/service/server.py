@@ -125,7 +125,7 @@ class Server:
         Args:
             config: path of the file.
             number: this server's.
-            threads: of this process's kernels; all cores if not given.
+            threads: of this process's kernels, and of PyTorch's; all cores if not given.
             listeners: for servers and for clients, if they were made before the file was.
             rounds: makes a round's steps from its settings; needed for a user's own steps.
 
@@ -135,6 +135,8 @@ class Server:
             PeerError: another server does not connect.
         """
         federation = Federation.read(config)
+        if threads is not None:
+            torch.set_num_threads(threads)
         own = federation.server(number)
         certificates = federation.certificates_of_servers()
         key = _core.read_private_key(str(own.key))

@@ -42,7 +42,6 @@ def _outcome(
     rounds: int,
 ) -> tuple[bool, float, Any]:
     """Serves the rounds; returns whether they succeeded, when they ended, and the error if not."""
-    torch.set_num_threads(threads)
     try:
         logs.show()
         with Server.open(config, number, threads, listeners) as server:
