@@ -85,12 +85,19 @@ def of_image(name: str, **options: Any) -> Example:
 
 def resnet200() -> Example:
     """ResNet of 200 layers (He and others 2016), which torchvision does not name, and an image of
-    ImageNet's size."""
+    ImageNet's size.
+
+    Its residual branches are scaled down: drawn at random and not trained, 66 of them would double
+    what they add to, again and again."""
     try:
         from torchvision.models.resnet import Bottleneck, ResNet
     except ImportError:
         raise setup_error(NEEDS_TORCHVISION) from None
-    return ResNet(Bottleneck, [3, 24, 36, 3]), torch.randn(1, 3, 224, 224)
+    model = ResNet(Bottleneck, [3, 24, 36, 3])
+    for block in model.modules():
+        if isinstance(block, Bottleneck):
+            nn.init.constant_(block.bn3.weight, 0.25)
+    return model, torch.randn(1, 3, 224, 224)
 
 
 def vit_b16() -> Example:

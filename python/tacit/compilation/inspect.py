@@ -317,8 +317,8 @@ def _summary(found: Inspection) -> list[str]:
             "at most, from sharing the input to its result"
         )
     if found.constants:
-        shown = ", ".join(f"{name} {tuple(shape)}" for name, shape in found.constants.items())
-        lines.append(f"public tensors: {shown}")
+        shapes = ", ".join(f"{name} {tuple(shape)}" for name, shape in found.constants.items())
+        lines.append(f"public tensors: {shapes}")
     lines.append(f"public to all who have the file: {found.public}")
     lines.append(f"BLAKE3: {found.digest}")
     return lines
