@@ -131,6 +131,29 @@ fn what_waits_is_brought_again_under_new_evidence() {
     assert_eq!(world.caller.verified(), 4, "the new evidence of each");
 }
 
+#[test]
+fn what_came_under_other_evidence_is_not_computed() {
+    let refused = Hashed {
+        change: |it| it.server += 1,
+        ..NEWER
+    };
+    let world = Arc::new(attested(&[Some(HONEST); 2], Some(HONEST)));
+    world.serve();
+    let asking = Arc::clone(&world);
+    let asked = thread::spawn(move || {
+        let asked = asking.caller.ask(&asking.request(1), 2 * SECOND, SECOND);
+        asked.map(drop).unwrap_err().to_string()
+    });
+    for party in &world.parties {
+        assert_eq!(party.propose(1, Duration::ZERO, SECOND).unwrap().len(), 1);
+        party.attest(Arc::new(refused)).unwrap();
+        let there = party.propose(1, Duration::ZERO, Duration::ZERO).unwrap();
+        assert!(there.is_empty(), "it was handed in to another program");
+    }
+    let said = asked.join().unwrap();
+    assert!(said.contains(OTHER), "{said}");
+}
+
 fn wait_until(mut ready: impl FnMut() -> bool) {
     let until = Instant::now() + SECOND;
     while !ready() {
