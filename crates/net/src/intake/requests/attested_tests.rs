@@ -146,6 +146,8 @@ fn what_came_under_other_evidence_is_not_computed() {
     });
     for party in &world.parties {
         assert_eq!(party.propose(1, Duration::ZERO, SECOND).unwrap().len(), 1);
+    }
+    for party in &world.parties {
         party.attest(Arc::new(refused)).unwrap();
         let there = party.propose(1, Duration::ZERO, Duration::ZERO).unwrap();
         assert!(there.is_empty(), "it was handed in to another program");
