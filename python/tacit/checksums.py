@@ -117,6 +117,22 @@ def has_remains(content: bytes, kind: str) -> bool:
     return name in content or hashed in content or re.search(digits, content) is not None
 
 
+def bytes_of(path: Path, kind: str) -> tuple[bytes, str | None] | None:
+    """Reads a file; returns its content and what is wrong with its checksum, or ``None`` if there
+    is no file.
+
+    Raises:
+        SetupError: the file cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
+    return content, wrong(content, kind)
+
+
 def text_of(path: Path, kind: str, what: str, remedy: str) -> str:
     """Reads the text of a file after checking its checksum.
 

@@ -81,8 +81,8 @@ def check_interval(given: Input, values: torch.Tensor) -> None:
         raise EncodingError.of(
             "finite",
             f"the input {given.name} holds NaN, which has no fixed-point encoding: look where it "
-            f"is made, or put a number in its place (torch.nan_to_num), which a model that fills in "
-            "missing values must take for one (SimpleImputer(missing_values=...))",
+            f"is made, or put a number in its place (torch.nan_to_num), which a model that fills "
+            "in missing values must take for one (SimpleImputer(missing_values=...))",
         )
     if given.interval is not None and not given.interval[0] <= low <= high <= given.interval[1]:
         where, factor = f"the input {given.name}", 1.0

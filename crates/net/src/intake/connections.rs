@@ -1,10 +1,10 @@
 //! Connections of clients to one server: how many there are, and whose.
 //!
 //! A connection whose client is not identified yet is a stranger's. Anybody may open one, and their
-//! number is bounded. If there are too many, the address that has most of them gives
-//! up its oldest one. So whoever opens many connections and says nothing displaces their own, and a
-//! client at another address gets in. A client at the same address gets in too: it says who it is
-//! before as many strangers have come after it. Each also has a deadline for its handshake.
+//! number is bounded. If there are too many, the address that has most of them gives up its oldest
+//! one. So whoever opens many connections and says nothing displaces their own, and a client at
+//! another address gets in. A client at the same address gets in too: it says who it is before as
+//! many strangers have come after it. Each also has a deadline for its handshake.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpStream};

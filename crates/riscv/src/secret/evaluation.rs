@@ -17,6 +17,13 @@ use mpc::{Cost, Error, Operation, Protocol, Recipient, Result, SharedFlag};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+/// The greatest error of a product, quotient or root, as a part of the greatest number in its range
+/// ([`crate::floats::fixed::known`]).
+const ERROR: f64 = 1.0 / (1 << 24) as f64;
+
+/// The number of fraction bits with which numbers near 1 keep digits. Nobody is warned of more.
+const FINE: i32 = 10;
+
 /// Creates words from this party's additive components, one column for each component.
 #[must_use]
 pub fn of_summands(parts: &[Vec<u64>]) -> Vec<Word> {
@@ -416,28 +423,17 @@ impl Set {
             }
         }
     }
-}
 
-/// The greatest error of a product, quotient or root, as a part of the greatest number in its range
-/// ([`crate::floats::fixed::known`]).
-const ERROR: f64 = 1.0 / (1 << 24) as f64;
-
-/// Floats with at least so many fraction bits are fine, however large they may be.
-const FINE: i32 = 10;
-
-impl Set {
     /// Returns what the greatest of opened floats may be, if that is so much that no digit of any
     /// of them needs to be right.
     fn coarse(&self, learned: &Learned) -> Option<f64> {
+        let ranged = |(real, value): (&Option<Real>, &u64)| {
+            let real = real.filter(|real| real.fixed.scale < FINE)?;
+            Some((real.fixed.range?.size(), number(*value, real.bytes).abs()))
+        };
         let mut greatest = None;
-        for (real, value) in self.reals.iter().zip(learned.values()?) {
-            let Some(real) = real.filter(|real| real.fixed.scale < FINE) else {
-                continue;
-            };
-            let Some(most) = real.fixed.range.map(Range::size) else {
-                continue;
-            };
-            if number(*value, real.bytes).abs() >= most * ERROR {
+        for (most, size) in self.reals.iter().zip(learned.values()?).filter_map(ranged) {
+            if size >= most * ERROR {
                 return None;
             }
             greatest = Some(most.max(greatest.unwrap_or_default()));

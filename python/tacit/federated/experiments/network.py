@@ -58,9 +58,9 @@ class Spent:
     epoch: int
     sigma: float
     pppfl: float
-    #: Of the Gaussian mechanism with as many rounds as epochs, each of one batch of all clients.
+    #: Of the Gaussian mechanism, if each epoch is one round with a batch of each client.
     by_epochs: float
-    #: The same with as many rounds as all examples take.
+    #: The same, if an epoch lasts until batches have taken as many examples as there are.
     by_batches: float
 
 
@@ -138,9 +138,9 @@ def run(
     plots = [_plot(path / "network.png", found), _plot_of_accounts(path / "epsilon.png", accounts)]
     words = [
         f"A round of {clients} clients and {parameters} values, from numbers at clients to the new "
-        f"model at them; medians of {TIMES}. Each packet between any two machines has the delay, in "
-        "each direction. No packet waits for the one before it, so a size changes a round only by "
-        "what this machine spends on packets, and without a delay nothing divides messages into "
+        f"model at them; medians of {TIMES}. Each packet between any two machines has the delay, "
+        "in each direction. No packet waits for the one before it, so a size changes a round only "
+        "by what this machine spends on packets, and without a delay nothing divides messages into "
         "packets. PPPFL does not state its number of values, nor whether a delay is that of one "
         "direction.",
         f"ε is of a record, of batches of {BATCH} at {CLIENTS} clients out of {EXAMPLES}, with δ = "

@@ -15,7 +15,7 @@ from flwr.serverapp.strategy import Strategy
 
 from tacit import checksums
 from tacit.atomic_write import write
-from tacit.errors import SetupError, cause, printable, setup_error
+from tacit.errors import SetupError, printable, setup_error
 from tacit.federated.service.archive import archived
 
 #: The kind of the file, for its checksum.
@@ -69,13 +69,10 @@ class Kept:
         Raises:
             SetupError: the file cannot be read, or is of another federation, strategy or model.
         """
-        try:
-            file = self._path.read_bytes()
-        except FileNotFoundError:
+        read = checksums.bytes_of(self._path, KIND)
+        if read is None:
             return None
-        except OSError as error:
-            raise setup_error(f"cannot read {self._path}: {cause(error)}") from None
-        reason = checksums.wrong(file, KIND)
+        file, reason = read
         if reason is not None:
             raise self._wrong(f"is not read: {reason}")
         try:
@@ -99,9 +96,8 @@ class Kept:
             raise self._wrong("is of a model of other names, shapes or kinds")
         unknown = set(restored) - set(vars(inner))
         if unknown:
-            raise self._wrong(
-                f"has {printable(min(map(str, unknown)))}, which {type(inner).__name__} does not have"
-            )
+            first = printable(min(map(str, unknown)))
+            raise self._wrong(f"has {first}, which {type(inner).__name__} does not have")
         for name, value in restored.items():
             setattr(inner, name, value)
         return Learned(ended, found)

@@ -112,11 +112,10 @@ def _trained(
     shapes = [{name: each.shape for name, each in tensors.items()} for tensors in (before, after)]
     if shapes[0] != shapes[1]:
         raise MisuseError("the reply's arrays have other names or shapes than those of the message")
-    weight = _number(content, weighted_by, "the count of examples; weighted_by names another")
+    weight, metrics = _counted(content, rules, weighted_by)
     learned = {name: after[name].double() - before[name].double() for name in before}
     # Of what does not travel, the client looks at the names only.
     stays = {name: torch.empty(0) for name in made if not travelling.takes(name)}
-    metrics = {name: _number(content, name) for name in rules.settings.metrics}
     # First: a client that is too late, or is refused, has trained its own arrays all the same.
     _keep_own(made, sent, travelling, ctxt)
     receipt = client.submit({**learned, **stays}, weight, metrics)
@@ -143,11 +142,18 @@ def _evaluated(
     if not task.is_evaluation:
         raise MisuseError(f"round {task.round} of the servers is no evaluation")
     content = _content(call_next(msg, ctxt))
-    weight = _number(content, weighted_by, "the count of examples; weighted_by names another")
-    metrics = {name: _number(content, name) for name in rules.settings.metrics}
+    weight, metrics = _counted(content, rules, weighted_by)
     receipt = client.report(metrics, weight)
     _note(ctxt, task)
     return content, receipt
+
+
+def _counted(
+    content: RecordDict, rules: Federation, weighted_by: str
+) -> tuple[float, dict[str, float]]:
+    """Returns the count of examples in an app's reply, and the metrics that the file names."""
+    weight = _number(content, weighted_by, "the count of examples; weighted_by names another")
+    return weight, {name: _number(content, name) for name in rules.settings.metrics}
 
 
 def _note(ctxt: Context, task: Task) -> None:

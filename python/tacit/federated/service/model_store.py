@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tacit import _core, atomic_write, checksums
-from tacit.errors import DeviationError, MisuseError, SetupError, cause, printable, setup_error
+from tacit.errors import DeviationError, MisuseError, SetupError, printable, setup_error
 from tacit.federated.messages import counted
 from tacit.federated.rounds.selection import EVERYTHING, Selection
 from tacit.federated.rounds.states import State, in_a_row, in_form
@@ -183,13 +183,10 @@ def _bytes_of(form: State) -> int:
 
 
 def _read(path: Path, federation: str, travelling: Selection) -> Kept | None:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+    read = checksums.bytes_of(path, KIND)
+    if read is None:
         return None
-    except OSError as error:
-        raise setup_error(f"cannot read {path}: {cause(error)}") from None
-    wrong = checksums.wrong(content, KIND)
+    content, wrong = read
     if wrong is not None:
         raise setup_error(
             f"{path} is not taken for the model to go on from: {wrong}. Copy another server's "

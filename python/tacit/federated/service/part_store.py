@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit import atomic_write, checksums
-from tacit.errors import cause, setup_error
+from tacit.errors import setup_error
 from tacit.federated.service.model_store import NEXT
 
 #: The kind of the file, for its checksum.
@@ -146,13 +146,10 @@ class Parts:
 
 
 def _read(path: Path, server: int) -> Part | None:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+    read = checksums.bytes_of(path, KIND)
+    if read is None:
         return None
-    except OSError as error:
-        raise setup_error(f"cannot read {path}: {cause(error)}") from None
-    wrong = checksums.wrong(content, KIND)
+    content, wrong = read
     if wrong is None:
         head, _, rest = content.partition(b"\n")
         found = _part(head, rest)

@@ -53,7 +53,7 @@ pub const SIGNATURE: usize = 64;
 /// Age from which clients refuse evidence.
 pub const LONGEST_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// Age from which a client makes a connection anew, so that evidence, collateral and revocations are
+/// Age from which a client makes a connection anew. So evidence, collateral and revocations are
 /// those of now.
 pub(super) const CONNECTION_LASTS: Duration = Duration::from_secs(3600);
 

@@ -96,7 +96,8 @@ def _pairs(node: Node, counts: list[int]) -> list[Part]:
         offsets = node.numbers("prob_b") or [0.0] * len(slopes)
         if not len(slopes) == len(offsets) == len(rows):
             raise ValueError(
-                f"{len(slopes)} and {len(offsets)} numbers of the probabilities of {len(rows)} pairs"
+                f"{len(slopes)} and {len(offsets)} numbers of the probabilities of {len(rows)} "
+                "pairs"
             )
         parts += [Part("prob_a", torch.tensor(slopes)), Part("prob_b", torch.tensor(offsets))]
     return parts
