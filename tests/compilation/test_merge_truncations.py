@@ -330,8 +330,9 @@ def test_it_is_shown_and_told() -> None:
     assert found.as_json()["truncations"] == {"before": 2, "after": 1}
     (scale,) = kept(program)
     assert scale == 2 * program.scale
-    assert f"keeps {scale} fraction bits: truncated with what follows" in str(found)
-    assert "truncations: 1 steps, 2 before they were merged" in str(found)
+    shown = " ".join(str(found).split())
+    assert f"keeps {scale} fraction bits: truncated with what follows" in shown
+    assert "truncations: 1 steps, 2 before they were merged" in shown
 
 
 @pytest.mark.parametrize("scale", [0, 10, 41, -1, True, 20.0, "20", [20]])

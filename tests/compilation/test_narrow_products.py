@@ -441,7 +441,7 @@ def test_models_are_as_right_as_with_whole_products(seed: int, setting: dict[str
 
 
 def test_it_is_shown() -> None:
-    told = str(inspect(Program.of(layer(1.0)), []))
+    told = " ".join(str(inspect(Program.of(layer(1.0)), [])).split())
     assert "products of 51 bits, as it is below 2^49 before it is truncated" in told
     assert "products of" not in str(inspect(Program.of(layer(2 * LIMIT)), []))
 
