@@ -30,7 +30,7 @@ def answer(program: Program, weights: Weights, sums: list[float]) -> tuple[Any, 
     results = bound.results(shares.trivial(current, words), len(sums))
     sent = current.meter.total.bytes_sent - before
     (returned,) = bound.described.outputs
-    return [(each[0], returned) for each in results], sent
+    return [(each, returned) for each in results[0]], sent
 
 
 def answered(sums: list[float]) -> tuple[list[torch.Tensor | None], list[int]]:

@@ -66,6 +66,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<requests::Requests>()?;
     module.add_class::<requests::ServiceClient>()?;
     module.add_class::<requests::Request>()?;
+    module.add_class::<requests::Sealed>()?;
     module.add_function(wrap_pyfunction!(intake::measured, module)?)?;
     module.add_function(wrap_pyfunction!(intake::unseal, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;

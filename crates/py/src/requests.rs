@@ -14,7 +14,7 @@ use net::intake::requests::{self, Asked, Caller, Open, Service};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 type Hash = [u8; 32];
@@ -39,6 +39,23 @@ type Refused = (usize, &'static str, String, Option<f64>);
 pub struct Requests {
     inner: requests::Requests,
     service: Service,
+}
+
+/// What a party sends the clients of a batch of their results, which nobody gets before all parties
+/// stand behind them.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Sealed(Mutex<Vec<Vec<u64>>>);
+
+#[pymethods]
+impl Sealed {
+    /// Seals the results of a batch: `x` has a row for each request. Verifies before what they
+    /// depend on.
+    #[new]
+    fn new(py: Python<'_>, session: &Session, requests: usize, x: Vec<Words>) -> PyResult<Self> {
+        let x: Vec<&[u64]> = x.iter().map(Words::words).collect();
+        let sealed = py.detach(|| served::seal(&session.inner, requests, &x));
+        sealed.map(|sealed| Self(Mutex::new(sealed))).map_err(raise)
+    }
 }
 
 /// Converts a time that may be zero.
@@ -198,8 +215,8 @@ impl Requests {
         self.inner.have_ended(&proposed(asked))
     }
 
-    /// Takes these requests for a model as one batch, and writes the sharings of their vectors of `n` words.
-    /// Returns the seconds that each has been here.
+    /// Takes these requests for a model as one batch, and writes the sharings of their vectors of
+    /// `n` words. Returns the seconds that each has been here.
     fn take(
         &self,
         py: Python<'_>,
@@ -229,11 +246,16 @@ impl Requests {
         self.inner.give_back();
     }
 
-    /// Gives a client this party's part of its result. The tag stands for the computation.
-    fn answer(&self, client: usize, number: Number, tag: Hash, words: Words) -> PyResult<()> {
-        let words = words.words().to_vec();
-        let answer = Answer { tag, words };
-        self.inner.answer(client, number, answer).map_err(raise)
+    /// Gives clients this party's parts of their results, once. The tag stands for the computation.
+    fn answer(&self, batch: Vec<(usize, Number)>, tag: Hash, sealed: &Sealed) -> PyResult<()> {
+        let sealed = std::mem::take(&mut *sealed.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if sealed.len() != batch.len() {
+            let reason = "a batch is answered once, with as many results as it has requests";
+            return Err(misuse(reason));
+        }
+        let answers = sealed.into_iter().map(|words| Answer { tag, words });
+        let answers = batch.into_iter().zip(answers).collect();
+        self.inner.answer(answers).map_err(raise)
     }
 
     /// Refuses a request that is here.
@@ -247,7 +269,7 @@ impl Requests {
         again: Option<f64>,
     ) -> PyResult<()> {
         self.inner
-            .refuse(client, number, refusal(cause, reason, again)?);
+            .refuse((client, number), refusal(cause, reason, again)?);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use crate::Session;
 use crate::submissions::serving;
 use kernels::stream::Key as Seed;
 use mpc::submission::Component;
-use mpc::{Error, PartsMut, ProtocolProvider, Result};
+use mpc::{Error, Parts, PartsMut, ProtocolProvider, Result};
 use net::intake::REST;
 use net::intake::requests::queue::{Key, Whole};
 use net::intake::requests::{Requests, Service};
@@ -32,8 +32,9 @@ pub fn split(service: &Service, words: &[u64]) -> Result<Vec<Piece>> {
     mpc::request::split(words, service.parties())
 }
 
-/// Takes the vectors of requests as one batch, which were taken at all parties, and writes the sharings of their vectors of n words,
-/// one after another. Returns how long each has been here. All parties take the same requests.
+/// Takes the vectors of requests as one batch, which were taken at all parties, and writes the
+/// sharings of their vectors of n words, one after another. Returns how long each has been here.
+/// All parties take the same requests.
 ///
 /// # Errors
 /// `Misuse` for a request that was not taken here, or is of another length; otherwise as
@@ -83,6 +84,34 @@ pub fn take(
     let components = components.collect();
     session.work(|protocol| serving(protocol)?.take(&clients, components, n, out))?;
     Ok(ages)
+}
+
+/// Returns what this party sends each client of a batch of its result. `x` has a row for each
+/// request. Nothing may reach a client before [`crate::submissions::confirm`].
+///
+/// # Errors
+/// `Misuse` for components of other lengths; otherwise as [`mpc::Serving::seal`].
+pub fn seal(session: &Session, requests: usize, x: Parts) -> Result<Vec<Vec<u64>>> {
+    let length = x.first().map_or(0, |part| part.len());
+    let is_right = x.len() == session.parts() && x.iter().all(|part| part.len() == length);
+    if !is_right || requests == 0 || length % requests != 0 {
+        return Err(Error::misuse(format!(
+            "the results of {requests} requests need {} components, with a row of one length for \
+             each",
+            session.parts()
+        )));
+    }
+    let n = length / requests;
+    session.work(|protocol| {
+        let protocol = serving(protocol)?;
+        let sealed = (0..requests).map(|at| {
+            let row: Vec<&[u64]> = x.iter().map(|part| &part[at * n..][..n]).collect();
+            let mut out = vec![0; protocol.sealed(n)];
+            protocol.seal(&row, &mut out)?;
+            Ok(out)
+        });
+        sealed.collect()
+    })
 }
 
 fn seed(piece: &Piece) -> Seed {

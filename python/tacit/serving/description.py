@@ -6,6 +6,7 @@ scales of all numbers. What a client reads comes from a party, and is checked.""
 import json
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -87,7 +88,7 @@ class Described(NamedTuple):
     @property
     def digest(self) -> bytes:
         """The hash that requests name, in 32 bytes."""
-        return bytes.fromhex(_core.blake3(self.entry))
+        return _digest_of(self)
 
     @property
     def given(self) -> int:
@@ -98,6 +99,12 @@ class Described(NamedTuple):
     def returned(self) -> int:
         """The number of words of a result."""
         return sum(each.numbers for each in self.outputs) + MARKER
+
+
+@lru_cache(MOST_MODELS)
+def _digest_of(described: Described) -> bytes:
+    # A client needs it for each request.
+    return bytes.fromhex(_core.blake3(described.entry))
 
 
 def description_of(models: Sequence[Described]) -> bytes:

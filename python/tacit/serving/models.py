@@ -196,7 +196,7 @@ class Bound:
             ),
         )
 
-    def results(self, words: Parts, count: int) -> list[Parts]:
+    def results(self, words: Parts, count: int) -> Parts:
         """Computes the results of requests.
 
         Args:
@@ -204,8 +204,8 @@ class Bound:
             count: how many there are.
 
         Returns:
-            This party's components of each request's outputs, in a row, and of the marker after
-            them, which is 1, or 0 if numbers of this request left their range.
+            This party's components, a row for each request: its outputs, and after them the
+            marker, which is 1, or 0 if numbers of this request left their range.
         """
         given, begin = [], 0
         for each in self._inputs:
@@ -275,7 +275,7 @@ class Bound:
             )
         return result
 
-    def _sealable(self, results: Sequence[Sequence[SecretTensor]], count: int) -> list[Parts]:
+    def _sealable(self, results: Sequence[Sequence[SecretTensor]], count: int) -> Parts:
         session, together = self._session, count // len(results)
         marker = shares.trivial(session, torch.ones(together, 1, dtype=torch.int64))
         tables: list[Parts] = [
@@ -286,12 +286,7 @@ class Bound:
             for several in results
         ]
         flags = [union(each.flags for each in several) for several in results]
-        tables = shares.checked_each(session, tables, flags)
-        return [
-            tuple(part[at].contiguous() for part in words)
-            for words in tables
-            for at in range(together)
-        ]
+        return shares.joined(*shares.checked_each(session, tables, flags))
 
 
 def _compare(session: Session, loaded: Loaded) -> None:

@@ -16,7 +16,6 @@ from importlib import import_module
 from pathlib import Path
 from threading import Event
 
-import numpy as np
 import torch
 
 from tacit import _core, buffers
@@ -40,7 +39,6 @@ from tacit.serving.observed import Observed
 from tacit.serving.spans import span
 from tacit.sessions import Session, running
 from tacit.sharings import shares
-from tacit.sharings.shares import Parts
 
 _log = logging.getLogger(__name__)
 
@@ -393,14 +391,13 @@ class Server:
         stages.ended("take")
         results = bound.results(words, len(rows))
         stages.ended("compute")
-        sealed = [_sealed(session, result) for result in results]
+        sealed = _core.Sealed(session.core, len(rows), [buffers.array(part) for part in results])
         # No client hears of a result before all parties stand behind it.
         session.core.confirm()
         stages.ended("seal")
         self._batches += 1
         tag = _core.blake3(self._tag + self._batches.to_bytes(8, "little"))
-        for (client, number), part in zip(keys, sealed, strict=True):
-            self._requests.answer(client, number, bytes.fromhex(tag), part)
+        self._requests.answer(keys, bytes.fromhex(tag), sealed)
         stages.ended("answer")
         for age in ages:
             self.observed.time("stage_seconds", age, "queue")
@@ -435,13 +432,6 @@ class _Stages:
         now = time.perf_counter()
         self._observed.time("stage_seconds", now - self._since, stage)
         self._since = now
-
-
-def _sealed(session: Session, result: Parts) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Returns what this party sends a client of its result."""
-    words = np.empty(session.core.sealed(result[0].numel()), np.int64)
-    session.core.seal([buffers.array(part) for part in result], words)
-    return words
 
 
 def _said(error: TacitError | MemoryError) -> str:

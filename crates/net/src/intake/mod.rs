@@ -27,6 +27,7 @@
 //! most [`round::ROOM`] bytes of rests, or a few vectors, are on their way at a time. Other clients
 //! wait until there is room, so memory does not grow with their number.
 
+mod accepting;
 mod client;
 mod connections;
 pub mod evidence;

@@ -1,5 +1,6 @@
 //! A server's side of the clients' intake.
 
+use super::accepting::Accepting;
 use super::evidence::{Voucher, Vouching};
 use super::round::{Gathered, Round, Terms};
 use super::serving::serve;
@@ -7,7 +8,7 @@ use super::state::{Content, Ended, IntakeState, Refused, State};
 use super::ticket::Tickets;
 use super::{Clients, Federation, KEEPER, MOST_CLIENTS, SERVERS, certificates};
 use crate::certificates::Identity;
-use crate::error::{Error, Name, Result, cause, no_thread};
+use crate::error::{Error, Name, Result};
 use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::Listener;
@@ -16,7 +17,7 @@ use crate::tcp::tls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval at which a waiting thread checks whether the user wants to end.
@@ -27,8 +28,7 @@ pub struct Intake {
     process: Process,
     shared: Arc<IntakeState>,
     address: String,
-    /// Thread that holds the listening socket.
-    accepting: Option<JoinHandle<()>>,
+    accepting: Option<Accepting>,
 }
 
 impl Intake {
@@ -74,11 +74,6 @@ impl Intake {
             key: key.to_owned(),
         };
         let tls = tls::intake(Name::Server(server), own, &identity, &clients)?;
-        let (socket, address) = listener.into_parts();
-        let failed = |error: std::io::Error| {
-            Error::network(format!("cannot accept connections: {}", cause(&error)))
-        };
-        socket.set_nonblocking(true).map_err(failed)?;
         let shared = Arc::new(IntakeState {
             federation: federation.id(),
             server,
@@ -89,18 +84,9 @@ impl Intake {
             changed: Condvar::new(),
         });
         let entered = Arc::clone(&shared);
-        let accepting = thread::Builder::new()
-            .name("clients' intake".to_owned())
-            .spawn(move || {
-                while !entered.state().connections.is_closed() {
-                    match socket.accept() {
-                        Ok((socket, _)) => admit(&entered, socket),
-                        // No client is there, or it has gone again.
-                        Err(_) => thread::sleep(Duration::from_millis(2)),
-                    }
-                }
-            })
-            .map_err(|_| no_thread("the clients' intake"))?;
+        let admit = move |socket| admit(&entered, socket);
+        let what = "the clients' intake";
+        let (accepting, address) = Accepting::start(listener, "clients' intake", what, admit)?;
         Ok(Self {
             process: Process::this(),
             shared,
@@ -328,18 +314,17 @@ impl Intake {
 
 impl Drop for Intake {
     fn drop(&mut self) {
+        let Some(accepting) = self.accepting.take() else {
+            return;
+        };
         if !self.process.is_this() {
-            // A forked process does not have this thread.
-            std::mem::forget(self.accepting.take());
+            accepting.leave();
             return;
         }
         self.shared.state().connections.close();
         self.shared.notify();
-        // The next intake may open at the same address once the thread has closed its socket. A
-        // thread that has panicked has closed it too.
-        if let Some(accepting) = self.accepting.take() {
-            drop(accepting.join());
-        }
+        // The next intake may open at the same address.
+        accepting.end();
     }
 }
 

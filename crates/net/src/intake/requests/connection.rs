@@ -38,6 +38,16 @@ const TOGETHER: usize = 1 << 14;
 
 type Stream = StreamOwned<ServerConnection, Socket>;
 
+/// Who asks a question.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    /// Number of the connection.
+    id: u64,
+    client: usize,
+    /// The evidence that the client has been shown on this connection.
+    shown: &'a Option<Arc<Vouching>>,
+}
+
 /// Told to a client whose file has a table `[attestation]`, at a party whose file has none.
 pub(super) const NO_EVIDENCE: &str = "this party does not attest: its service.toml has no table \
                                       [attestation], which is the same for all";
@@ -80,7 +90,14 @@ pub(super) fn serve(shared: &Shared, id: u64, socket: TcpStream) -> Option<usize
                 part(shared, client, &mut stream, refusal);
                 Err(ErrorKind::ConnectionAborted.into())
             }
-            question => answer(shared, (client, &shown), &mut stream, question),
+            question => {
+                let asking = Asking {
+                    id,
+                    client,
+                    shown: &shown,
+                };
+                answer(shared, asking, &mut stream, question)
+            }
         });
         if let Err(error) = answered {
             if error.kind() == ErrorKind::InvalidData {
@@ -165,7 +182,7 @@ fn show(
 /// Answers a question. An error ends the connection.
 fn answer(
     shared: &Shared,
-    (client, shown): (usize, &Option<Arc<Vouching>>),
+    asking: Asking,
     stream: &mut Stream,
     question: Question,
 ) -> io::Result<()> {
@@ -183,7 +200,7 @@ fn answer(
         Question::Ask {
             statement,
             signature,
-        } => ask(shared, (client, shown), stream, statement, &signature),
+        } => ask(shared, asking, stream, statement, &signature),
     }
 }
 
@@ -198,7 +215,7 @@ fn another_service() -> Refusal {
 /// Takes a request and answers it.
 fn ask(
     shared: &Shared,
-    (client, shown): (usize, &Option<Arc<Vouching>>),
+    Asking { id, client, shown }: Asking,
     stream: &mut Stream,
     statement: Statement,
     signature: &[u8],
@@ -226,7 +243,7 @@ fn ask(
         count(shared, client, &refusal);
         return Told::Refusal(refusal).write(stream);
     }
-    let listening = Listening::of(shared, &asked);
+    let listening = Listening::of(shared, id, &asked);
     stream.sock.rate_floor = Some(RateFloor::new(Instant::now()));
     let pieces = receive(shared, stream, &statement);
     stream.sock.rate_floor = None;
@@ -238,6 +255,7 @@ fn ask(
     };
     let mut state = shared.state();
     check_shown(&state, shown)?;
+    state.answered.remove(&id);
     state.queue.arrived(asked.key, Whole { statement, pieces });
     drop(state);
     shared.notify();
@@ -275,12 +293,12 @@ struct Listening<'a> {
 }
 
 impl<'a> Listening<'a> {
-    fn of(shared: &'a Shared, asked: &'a Proposed) -> Self {
+    fn of(shared: &'a Shared, connection: u64, asked: &'a Proposed) -> Self {
         let woken = Arc::new(Condvar::new());
         let mut state = shared.state();
         state.listening += 1;
         let waiting = state.waiting.entry(asked.key).or_default();
-        waiting.push(Arc::clone(&woken));
+        waiting.push((connection, Arc::clone(&woken)));
         drop(state);
         Self {
             shared,
@@ -295,7 +313,7 @@ impl Drop for Listening<'_> {
         let mut state = self.shared.state();
         state.listening -= 1;
         if let Some(waiting) = state.waiting.get_mut(&self.asked.key) {
-            waiting.retain(|woken| !Arc::ptr_eq(woken, &self.woken));
+            waiting.retain(|(_, woken)| !Arc::ptr_eq(woken, &self.woken));
             if waiting.is_empty() {
                 state.waiting.remove(&self.asked.key);
             }

@@ -20,6 +20,7 @@
 //! asks again under the same number, on another connection, gets the same answer: a request is
 //! computed once.
 
+mod asking;
 #[cfg(test)]
 mod attested_tests;
 mod caller;

@@ -15,8 +15,9 @@
 //! clients whose connection broke. Both are kept for as long as a connection waits for the request:
 //! what that connection brings or hears never belongs to a later request of the same number.
 
+use super::asking::Client;
 pub use super::request::{Admission, Answer, End, Key, Limits, Proposed, Quota, Whole};
-use super::statement::{Number, Statement};
+use super::statement::Statement;
 use super::wire::{Cause, Refusal};
 use super::{FRESH, MOST_WORDS};
 use crate::intake::statement::Hash;
@@ -27,8 +28,13 @@ use std::time::{Duration, Instant};
 /// Time for which numbers are kept.
 const KEPT: Duration = Duration::from_secs(2 * FRESH);
 
-/// Time after which a request is proposed again that did not wait at all parties.
-const DEFERRED: Duration = Duration::from_millis(250);
+/// Time after which a request is proposed again that did not wait at all parties. It is doubled
+/// each time: a request on its way to a slow party is proposed again soon, and one that a party
+/// never gets holds others up a few times.
+const DEFERRED: Duration = Duration::from_millis(20);
+
+/// How often that is doubled.
+const DOUBLED: u32 = 7;
 
 /// Most words of answers that are kept for clients whose connection broke, 32 MiB.
 const MOST_KEPT: usize = 1 << 22;
@@ -44,23 +50,12 @@ struct Entry {
     digest: Hash,
     model: Hash,
     since: Instant,
-    /// When it may be proposed.
+    /// When it may be proposed, and how often it was released.
     not_before: Instant,
+    released: u32,
     /// Connections that wait for the answer.
     listeners: usize,
     state: State,
-}
-
-/// Requests of one client.
-struct Client {
-    quota: Quota,
-    /// Requests that it may still begin, and when that was counted.
-    allowance: f64,
-    counted: Instant,
-    /// Requests that are here and not answered.
-    open: usize,
-    /// Those of them that wait, oldest first.
-    waiting: VecDeque<Number>,
 }
 
 /// The requests of a party.
@@ -88,13 +83,7 @@ impl Queue {
     /// Makes a queue for clients with these quotas.
     #[must_use]
     pub fn new(limits: Limits, quotas: &[Quota], now: Instant) -> Self {
-        let client = |quota: &Quota| Client {
-            quota: *quota,
-            allowance: quota.per_minute as f64,
-            counted: now,
-            open: 0,
-            waiting: VecDeque::new(),
-        };
+        let client = |quota: &Quota| Client::new(*quota, now);
         Self {
             limits,
             clients: quotas.iter().map(client).collect(),
@@ -208,15 +197,14 @@ impl Queue {
         match self.check(client, statement, late, now) {
             Err(refusal) => Admission::Refused(refusal),
             Ok(()) => {
-                let of = &mut self.clients[client];
-                of.allowance -= 1.0;
-                of.open += 1;
+                self.clients[client].begin();
                 self.open += 1;
                 let entry = Entry {
                     digest,
                     model: statement.model,
                     since: now,
                     not_before: now,
+                    released: 0,
                     listeners: 1,
                     state: State::Arriving,
                 };
@@ -258,25 +246,7 @@ impl Queue {
                 ),
             ));
         }
-        let of = &mut self.clients[client];
-        of.count(now);
-        if of.open >= of.quota.waiting {
-            let reason = format!("{} requests of this client wait, as many as may", of.open);
-            return Err(Refusal::until(
-                Cause::Quota,
-                Duration::from_millis(100),
-                reason,
-            ));
-        }
-        if of.allowance < 1.0 {
-            let missing = (1.0 - of.allowance) * 60.0 / of.quota.per_minute as f64;
-            let reason = format!("this client may ask {} times a minute", of.quota.per_minute);
-            return Err(Refusal::until(
-                Cause::Quota,
-                Duration::from_secs_f64(missing),
-                reason,
-            ));
-        }
+        self.clients[client].check(now)?;
         if self.open >= self.limits.queue {
             let reason = format!("{} requests wait, as many as may", self.open);
             return Err(Refusal::until(
@@ -441,7 +411,11 @@ impl Queue {
     /// Lets a request wait again that was taken, and proposes it only after a moment: not all
     /// parties have it.
     pub fn release(&mut self, key: Key, now: Instant) {
-        self.wait_again(key, now + DEFERRED);
+        if let Some(entry) = self.entries.get_mut(&key) {
+            let deferred = DEFERRED * 2_u32.pow(entry.released);
+            entry.released = DOUBLED.min(entry.released + 1);
+            self.wait_again(key, now + deferred);
+        }
     }
 
     fn wait_again(&mut self, key: Key, not_before: Instant) {
@@ -588,16 +562,6 @@ impl Queue {
             }
             self.entries.remove(&key);
         }
-    }
-}
-
-impl Client {
-    /// Adds what the client may ask for since the last count.
-    fn count(&mut self, now: Instant) {
-        let most = self.quota.per_minute as f64;
-        let minutes = now.duration_since(self.counted).as_secs_f64() / 60.0;
-        self.allowance = most.min(self.allowance + minutes * most);
-        self.counted = now;
     }
 }
 

@@ -211,6 +211,24 @@ fn batches_take_clients_in_turn_and_one_model() {
 }
 
 #[test]
+fn what_a_party_lacks_is_proposed_less_and_less_often() {
+    let mut now = Instant::now();
+    let mut queue = queue(now);
+    let key = wait(&mut queue, 0, 1, now);
+    let mut pauses = Vec::new();
+    for _ in 0..9 {
+        assert!(queue.promise(&queue.propose(1, now)[0]));
+        queue.release(key, now);
+        let released = now;
+        while queue.propose(1, now).is_empty() {
+            now += Duration::from_millis(10);
+        }
+        pauses.push(now.duration_since(released).as_millis());
+    }
+    assert_eq!(pauses, [20, 40, 80, 160, 320, 640, 1280, 2560, 2560]);
+}
+
+#[test]
 fn what_nobody_waits_for_is_dropped_and_what_waits_too_long_is_refused() {
     let now = Instant::now();
     let mut queue = queue(now);

@@ -3,12 +3,12 @@
 use super::connection::serve;
 use super::queue::{Answer, End, Key, Limits, Proposed, Queue, Quota, Whole};
 use super::shared::{Shared, State};
-use super::statement::Number;
 use super::wire::{LONGEST_DESCRIPTION, MOST_ANSWERED, Refusal};
 use super::{Service, certificates};
 use crate::certificates::Identity;
-use crate::error::{Error, Name, Result, cause, no_thread};
+use crate::error::{Error, Name, Result};
 use crate::intake::MOST_CLIENTS;
+use crate::intake::accepting::Accepting;
 use crate::intake::evidence::{Voucher, Vouching};
 use crate::intake::statement::Hash;
 use crate::interruption::is_interrupted;
@@ -18,7 +18,7 @@ use crate::tcp::{Listener, tls};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval at which a waiting thread checks whether the user wants to end.
@@ -50,8 +50,7 @@ pub struct Requests {
     process: Process,
     shared: Arc<Shared>,
     address: String,
-    /// Thread that holds the listening socket.
-    accepting: Option<JoinHandle<()>>,
+    accepting: Option<Accepting>,
 }
 
 impl Requests {
@@ -84,10 +83,6 @@ impl Requests {
         let own = open.service.certificates[open.party].clone();
         let vouching = vouching(open.service, open.party, open.voucher.clone())?;
         let tls = tls::intake(Name::Member(open.party), own, &identity, &callers)?;
-        let (socket, address) = listener.into_parts();
-        let failed = |error: std::io::Error| {
-            Error::network(format!("cannot accept connections: {}", cause(&error)))
-        };
         let shared = Arc::new(Shared {
             service: open.service.clone(),
             party: open.party,
@@ -100,20 +95,10 @@ impl Requests {
             )),
             changed: Condvar::new(),
         });
-        socket.set_nonblocking(true).map_err(failed)?;
         let entered = Arc::clone(&shared);
-        let accepting = thread::Builder::new()
-            .name("requests".to_owned())
-            .spawn(move || {
-                while !entered.state().connections.is_closed() {
-                    match socket.accept() {
-                        Ok((socket, _)) => admit(&entered, socket),
-                        // No client is there, or it has gone again.
-                        Err(_) => thread::sleep(Duration::from_millis(2)),
-                    }
-                }
-            })
-            .map_err(|_| no_thread("the clients' requests"))?;
+        let admit = move |socket| admit(&entered, socket);
+        let what = "the clients' requests";
+        let (accepting, address) = Accepting::start(listener, "requests", what, admit)?;
         Ok(Self {
             process: Process::this(),
             shared,
@@ -189,9 +174,11 @@ impl Requests {
         self.shared.state().queue.open()
     }
 
-    /// Waits at most `most` for a request. Then waits for as many of one model as a batch takes: at
-    /// most `gather` for each further one, and only while a connection may bring it. Returns none
-    /// if none came.
+    /// Waits at most `most` for a request. Then waits for as many of one model as a batch takes, but
+    /// only while a connection may bring more: at most `gather` for each further one, and for
+    /// clients that were answered just now at most ten times that. Their requests come together,
+    /// each as soon as the processors have made it, however far apart that is. A batch that does
+    /// not wait for them divides them into two batches from then on. Returns none if none came.
     ///
     /// # Errors
     /// `Interrupted` by the user.
@@ -204,9 +191,12 @@ impl Requests {
         let Some(mut found) = first else {
             return Ok(Vec::new());
         };
-        let latest = Instant::now() + gather * LONGEST_GATHERING;
+        let longest = gather * LONGEST_GATHERING;
+        let latest = Instant::now() + longest;
         while found < batch {
-            let next = latest.min(Instant::now() + gather);
+            let likely = self.shared.state().likely_until(longest);
+            let next = Instant::now() + gather;
+            let next = likely.map_or(next, |likely| likely.max(next)).min(latest);
             let more = self.wait(next, |state| {
                 let now = count(state);
                 (now > found || !state.may_bring_more()).then_some(now)
@@ -294,28 +284,32 @@ impl Requests {
         self.shared.state().queue.give_back();
     }
 
-    /// Gives a client this party's part of its result.
+    /// Gives clients this party's parts of their results.
     ///
     /// # Errors
-    /// `Misuse` for an answer that is too long.
-    pub fn answer(&self, client: usize, number: Number, answer: Answer) -> Result<()> {
-        if answer.words.len() as u64 > MOST_ANSWERED {
+    /// `Misuse` for an answer that is too long. Then none is given.
+    pub fn answer(&self, answers: Vec<(Key, Answer)>) -> Result<()> {
+        if answers
+            .iter()
+            .any(|(_, answer)| answer.words.len() as u64 > MOST_ANSWERED)
+        {
             return Err(Error::misuse(format!(
                 "a result has at most {MOST_ANSWERED} words"
             )));
         }
-        self.end(client, number, End::Answered(Arc::new(answer)));
+        let now = Instant::now();
+        let mut state = self.shared.state();
+        for (key, answer) in answers {
+            state.queue.end(key, End::Answered(Arc::new(answer)), now);
+        }
+        state.settle();
         Ok(())
     }
 
     /// Refuses a request that is here.
-    pub fn refuse(&self, client: usize, number: Number, refusal: Refusal) {
-        self.end(client, number, End::Refused(refusal));
-    }
-
-    fn end(&self, client: usize, number: Number, end: End) {
+    pub fn refuse(&self, key: Key, refusal: Refusal) {
         let mut state = self.shared.state();
-        state.queue.end((client, number), end, Instant::now());
+        state.queue.end(key, End::Refused(refusal), Instant::now());
         state.settle();
     }
 
@@ -363,17 +357,15 @@ impl Requests {
 
 impl Drop for Requests {
     fn drop(&mut self) {
+        let Some(accepting) = self.accepting.take() else {
+            return;
+        };
         if !self.process.is_this() {
-            // A forked process does not have this thread.
-            std::mem::forget(self.accepting.take());
+            accepting.leave();
             return;
         }
         self.shared.close();
-        // The address is free again once the thread has closed its socket. A thread that has
-        // panicked has closed it too.
-        if let Some(accepting) = self.accepting.take() {
-            drop(accepting.join());
-        }
+        accepting.end();
     }
 }
 

@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use std::collections::{BTreeMap, HashMap};
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Most connections of one client at a time.
 const MOST_CONNECTIONS: usize = 128;
@@ -38,9 +38,12 @@ pub(super) struct State {
     pub(super) vouching: Option<Arc<Vouching>>,
     /// Connections that wait for an answer, or send one.
     pub(super) listening: usize,
-    /// What wakes the connections that wait for a request. Each has its own, so that an answer
-    /// wakes nobody else.
-    pub(super) waiting: HashMap<Key, Vec<Arc<Condvar>>>,
+    /// The connections that wait for a request, by their numbers, and what wakes each. Each has its
+    /// own, so that an answer wakes nobody else.
+    pub(super) waiting: HashMap<Key, Vec<(u64, Arc<Condvar>)>>,
+    /// The connections that got an answer and have brought nothing since, and when they got it.
+    /// Clients that ask one request after another come again at once.
+    pub(super) answered: HashMap<u64, Instant>,
     /// Refusals since they were last asked for, by client and cause.
     pub(super) refused: BTreeMap<(Option<usize>, &'static str), u64>,
 }
@@ -54,6 +57,7 @@ impl State {
             vouching,
             listening: 0,
             waiting: HashMap::new(),
+            answered: HashMap::new(),
             refused: BTreeMap::new(),
         }
     }
@@ -62,8 +66,12 @@ impl State {
     /// were refused: once, however many connections hear of it.
     pub(super) fn settle(&mut self) {
         for (key, cause) in self.queue.ended() {
-            let waiting = self.waiting.get(&key).into_iter().flatten();
-            waiting.for_each(|waiting| waiting.notify_all());
+            for (connection, woken) in self.waiting.get(&key).into_iter().flatten() {
+                woken.notify_all();
+                if cause.is_none() {
+                    self.answered.insert(*connection, Instant::now());
+                }
+            }
             if let Some(cause) = cause {
                 self.refused(Some(key.0), cause.name());
             }
@@ -79,6 +87,12 @@ impl State {
     /// Returns whether a connection may bring a request that does not wait yet.
     pub(super) fn may_bring_more(&self) -> bool {
         self.connections.known() > self.queue.waiting()
+    }
+
+    /// Returns the time until which connections that got an answer are likely to come again, if
+    /// that takes them at most `most`.
+    pub(super) fn likely_until(&self, most: Duration) -> Option<Instant> {
+        self.answered.values().max().map(|since| *since + most)
     }
 
     /// Counts a refusal.
@@ -104,7 +118,7 @@ impl Shared {
         let mut state = self.state();
         state.connections.close();
         let waiting = state.waiting.values().flatten();
-        waiting.for_each(|waiting| waiting.notify_all());
+        waiting.for_each(|(_, woken)| woken.notify_all());
         drop(state);
         self.notify();
     }
@@ -142,6 +156,8 @@ impl Shared {
     }
 
     pub(super) fn leave(&self, id: u64, client: Option<usize>) {
-        self.state().connections.leave(id, client);
+        let mut state = self.state();
+        state.answered.remove(&id);
+        state.connections.leave(id, client);
     }
 }

@@ -1,6 +1,6 @@
 //! Parties and clients over real connections.
 
-use super::queue::{Answer, Limits, Quota};
+use super::queue::{Answer, Limits, Proposed, Quota};
 use super::wire::{Cause, Refusal};
 use super::{Asked, Caller, Open, Request, Requests, Service};
 use crate::certificates;
@@ -118,7 +118,9 @@ impl World {
                 let taken = party.taken(&[(client, number)]).unwrap();
                 assert_eq!(taken[0].0.statement.words, WORDS);
                 let words = vec![at as u64; 2];
-                party.answer(client, number, Answer { tag, words }).unwrap();
+                party
+                    .answer(vec![((client, number), Answer { tag, words })])
+                    .unwrap();
             })
         };
         parties.map(answer).collect()
@@ -158,24 +160,34 @@ fn clients_hear_that_their_requests_wait() {
     let request = request.unwrap();
     thread::scope(|scope| {
         let asked = scope.spawn(|| world.caller.ask(&request, 2 * SECOND, SECOND).unwrap());
-        for party in &world.parties {
-            assert_eq!(party.propose(1, Duration::ZERO, SECOND).unwrap().len(), 1);
-        }
-        // More often than messages of the handshake may come late.
         let received = || world.caller.traffic.received.load(Ordering::Relaxed);
-        let (mut before, mut heard) = (received(), 0);
-        let end = Instant::now() + SECOND;
-        while heard < 9 {
-            assert!(Instant::now() < end, "clients hear nothing");
-            thread::sleep(Duration::from_millis(5));
-            let now = received();
-            heard += u32::from(now > before);
-            before = now;
+        let hear = || {
+            // More often than messages of the handshake may come late.
+            let (mut before, mut heard) = (received(), 0);
+            let end = Instant::now() + SECOND;
+            while heard < 9 {
+                assert!(Instant::now() < end, "clients hear nothing");
+                thread::sleep(Duration::from_millis(5));
+                let now = received();
+                heard += u32::from(now > before);
+                before = now;
+            }
+        };
+        let propose = |party: &Arc<Requests>| party.propose(1, Duration::ZERO, SECOND).unwrap();
+        let proposed: Vec<_> = world.parties.iter().map(propose).collect();
+        assert!(proposed.iter().all(|proposed| proposed.len() == 1));
+        hear();
+        // And while its batch is computed.
+        for (party, proposed) in world.parties.iter().zip(proposed) {
+            assert_eq!(party.promise(&proposed, SECOND).unwrap(), [true]);
         }
+        hear();
         for (at, party) in world.parties.iter().enumerate() {
             assert_eq!(party.open_requests(), 1);
             let (tag, words) = ([3; 32], vec![at as u64; 2]);
-            party.answer(0, number, Answer { tag, words }).unwrap();
+            party
+                .answer(vec![((0, number), Answer { tag, words })])
+                .unwrap();
         }
         let asked = asked.join().unwrap();
         assert!(matches!(asked, Asked::Answered(parts) if parts == [[0, 0], [1, 1]]));
@@ -199,9 +211,49 @@ fn a_batch_waits_only_for_connections_that_may_bring_more() {
             assert_eq!(party.promise(&proposed, SECOND).unwrap(), [true]);
             let (client, number) = proposed[0].key;
             let (tag, words) = ([3; 32], vec![1; 2]);
-            party.answer(client, number, Answer { tag, words }).unwrap();
+            party
+                .answer(vec![((client, number), Answer { tag, words })])
+                .unwrap();
         }
         assert!(matches!(asked.join().unwrap(), Asked::Answered(_)));
+    });
+}
+
+#[test]
+fn a_batch_waits_for_clients_that_were_answered_just_now() {
+    let world = world(2);
+    world.serve();
+    let gather = SECOND / 10;
+    let ask_twice = |number: u8, pause: Duration| {
+        for (number, pause) in [(number, Duration::ZERO), (number + 1, pause)] {
+            thread::sleep(pause);
+            let request = world.request(number);
+            let asked = world.caller.ask(&request, 4 * SECOND, SECOND).unwrap();
+            assert!(matches!(asked, Asked::Answered(_)));
+        }
+    };
+    let propose = || world.parties[0].propose(2, gather, SECOND).unwrap();
+    let answer = |proposed: &[Proposed]| {
+        for party in &world.parties {
+            assert_eq!(party.promise(proposed, SECOND).unwrap(), [true; 2]);
+            let answer = |each: &Proposed| {
+                let (tag, words) = ([3; 32], vec![1; 2]);
+                (each.key, Answer { tag, words })
+            };
+            party.answer(proposed.iter().map(answer).collect()).unwrap();
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| ask_twice(1, Duration::ZERO));
+        // It comes again after more than the time for a further request.
+        scope.spawn(|| ask_twice(3, 2 * gather));
+        let mut proposed = propose();
+        // Connections that are not made yet bring nothing.
+        while proposed.len() < 2 {
+            proposed = propose();
+        }
+        answer(&proposed);
+        answer(&propose());
     });
 }
 
@@ -231,7 +283,7 @@ fn a_refusal_counts_once() {
             assert_eq!(there.len(), 1);
         }
         for party in &world.parties {
-            party.refuse(0, number, Refusal::of(Cause::Lost, "a party lost it"));
+            party.refuse((0, number), Refusal::of(Cause::Lost, "a party lost it"));
         }
         assert!(matches!(asked.join().unwrap(), Asked::Refused(..)));
     });
