@@ -40,8 +40,8 @@
     queue = 256                                # requests that wait at a time, of all clients
     batch = 16                                 # requests of one model that are computed together
     wait = 2                                   # milliseconds that a batch waits for each further
-                                               # one; for clients that were answered just now, and
-                                               # in all, ten times that
+                                               # one; ten times that in all, and at most ten times
+                                               # that or 500 for clients that were answered just now
     deadline = 30                              # seconds after which a waiting request is refused
     ahead = 1                                  # requests of a compiled program, for which the
                                                # parties have correlations made while nothing runs

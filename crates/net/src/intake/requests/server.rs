@@ -27,6 +27,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A batch waits at most as many times longer than for one more request.
 const LONGEST_GATHERING: u32 = 10;
 
+/// Longest time for which it waits for clients that were answered just now. What others wait for
+/// in vain is bounded, however long a batch may wait for requests that do come.
+const LONGEST_LIKELY: Duration = Duration::from_millis(500);
+
 /// What a party opens its side with.
 pub struct Open<'a> {
     /// The service.
@@ -176,9 +180,10 @@ impl Requests {
 
     /// Waits at most `most` for a request. Then waits for as many of one model as a batch takes, but
     /// only while a connection may bring more: at most `gather` for each further one, and for
-    /// clients that were answered just now at most ten times that. Their requests come together,
-    /// each as soon as the processors have made it, however far apart that is. A batch that does
-    /// not wait for them divides them into two batches from then on. Returns none if none came.
+    /// clients that were answered just now at most ten times that, or half a second. Their requests
+    /// come together, each as soon as the processors have made it, however far apart that is. A
+    /// batch that does not wait for them divides them into two batches from then on. Returns none
+    /// if none came.
     ///
     /// # Errors
     /// `Interrupted` by the user.
@@ -194,7 +199,10 @@ impl Requests {
         let longest = gather * LONGEST_GATHERING;
         let latest = Instant::now() + longest;
         while found < batch {
-            let likely = self.shared.state().likely_until(longest);
+            let likely = self
+                .shared
+                .state()
+                .likely_until(longest.min(LONGEST_LIKELY));
             let next = Instant::now() + gather;
             let next = likely.map_or(next, |likely| likely.max(next)).min(latest);
             let more = self.wait(next, |state| {

@@ -223,7 +223,7 @@ fn a_batch_waits_only_for_connections_that_may_bring_more() {
 fn a_batch_waits_for_clients_that_were_answered_just_now() {
     let world = world(2);
     world.serve();
-    let gather = SECOND / 10;
+    let gather = SECOND / 50;
     let ask_twice = |number: u8, pause: Duration| {
         for (number, pause) in [(number, Duration::ZERO), (number + 1, pause)] {
             thread::sleep(pause);
@@ -246,7 +246,7 @@ fn a_batch_waits_for_clients_that_were_answered_just_now() {
     thread::scope(|scope| {
         scope.spawn(|| ask_twice(1, Duration::ZERO));
         // It comes again after more than the time for a further request.
-        scope.spawn(|| ask_twice(3, 2 * gather));
+        scope.spawn(|| ask_twice(3, 3 * gather));
         let mut proposed = propose();
         // Connections that are not made yet bring nothing.
         while proposed.len() < 2 {
