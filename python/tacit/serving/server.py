@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from threading import Event
 
 import torch
 
@@ -114,7 +113,8 @@ class Server:
             self._shown,
         )
         self.observed.follow("queue", lambda: self._requests.open)
-        self._leaving, self._reloading = Event(), Event()
+        # Signal handlers set these: the lock of an event may be held where the signal comes.
+        self._is_leaving = self._is_to_reload = False
         #: Whether it opens a session, which may take as long as the configuration's timeout.
         self.is_opening = False
         #: Whether another party has said that it leaves.
@@ -138,18 +138,18 @@ class Server:
     @property
     def is_leaving(self) -> bool:
         """Whether it finishes what waits, and ends."""
-        return self._leaving.is_set()
+        return self._is_leaving
 
     def leave(self) -> None:
         """Lets :meth:`run` finish the requests that wait, and return. New requests are refused, and
         without a session those that wait too. May be called from any thread, and from a signal
         handler, which raises ``Terminated`` after that if the party ``is_opening`` a session."""
-        self._leaving.set()
+        self._is_leaving = True
 
     def reload(self) -> None:
         """Lets :meth:`run` read the models of the configuration again. They are switched between
         two batches, once all parties have read the same. May be called as :meth:`leave`."""
-        self._reloading.set()
+        self._is_to_reload = True
 
     def run(self) -> None:
         """Serves, until this party leaves.
@@ -166,7 +166,7 @@ class Server:
         pause = SHORTEST_PAUSE
         while not self.is_leaving:
             began = time.monotonic()
-            if self._reloading.is_set():
+            if self._is_to_reload:
                 # Others may have read their files again, and none is asked between sessions.
                 self._read_again()
             try:
@@ -182,7 +182,7 @@ class Server:
                 _log.log(level, "party %d: the session ended: %s", self.party, _said(error))
                 if time.monotonic() - began > LONGEST_PAUSE:
                     pause = SHORTEST_PAUSE
-                self._leaving.wait(pause)
+                self._pause(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             except Terminated:
                 if not self.is_opening:
@@ -193,6 +193,12 @@ class Server:
         # What waits still had no session to be computed in.
         self._requests.dismiss()
         self._requests.see_off(min(PARTING, self.service.timeout))
+
+    def _pause(self, seconds: float) -> None:
+        """Waits, but not much longer than until this party leaves."""
+        end = time.monotonic() + seconds
+        while not self.is_leaving and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, TICK))
 
     def _unready(self) -> None:
         """Lets clients come again, and requests of the last batch wait again."""
@@ -280,7 +286,7 @@ class Server:
 
     def _read_again(self) -> None:
         """Reads the models of the configuration again. If that fails, the present ones stay."""
-        self._reloading.clear()
+        self._is_to_reload = False
         try:
             service = Service.read(self.service.path)
             if service.attestation != self.service.attestation:
@@ -297,7 +303,7 @@ class Server:
 
     def _step(self, session: Session) -> None:
         """Agrees with the others on a batch, and computes it."""
-        if self._reloading.is_set():
+        if self._is_to_reload:
             self._read_again()
         if self.is_leaving:
             self._requests.drain()
