@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from tacit.bench.federations import FEDERATIONS
 from tacit.bench.programs import PROGRAMS
 from tacit.bench.rounds import OPERATIONS, rounds_by_parties
 from tacit.bench.run import chosen
+from tacit.bench.services import SERVICES
 from tacit.bench.tables import rounds
 from tacit.commands import operators, options
 from tacit.commands.correlations import to_bytes
@@ -233,10 +234,38 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     assert all(name.removeprefix("federated_mean") in said for name in large_federations)
     assert chosen(["compiled"]) == list(COMPILED)
     assert all(name.removeprefix("compiled") in said for name in COMPILED)
+    assert chosen(["services"]) == list(SERVICES)
+    assert all(name.removeprefix("service") in said for name in SERVICES)
     assert chosen(["attested"]) == list(ATTESTED)
     assert all(name.removeprefix("attested") in said for name in ATTESTED)
     # The opening of weights happens in the warm-up, before the measurement.
     assert all(case.warm_up > 0 for case in COMPILED.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("service_compiled_lenet_16_clients", ()),
+        ("service_lenet", ("--protocol", "additive", "--source", "dealer")),
+    ],
+)
+def test_bench_of_services(
+    name: str, options: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = replace(SERVICES[name], requests=2, turns=1)
+    monkeypatch.setitem(SERVICES, name, replace(few, clients=min(few.clients, 2)))
+    done = tacit("bench", "--only", name, *options, "--json", tmp_path / "bench.json")
+    assert done.returncode == 0, done.stderr
+    (entry,) = json.loads((tmp_path / "bench.json").read_text())
+    assert entry["clients"] == entry["batch"] == SERVICES[name].clients
+    assert entry["requests"] == 2 * entry["clients"]
+    assert 0 < entry["seconds_p50"] <= entry["seconds_p99"]
+    ratio = entry["requests_per_second"] / entry["images_per_second_without_clients"]
+    assert entry["times_the_rate"] == pytest.approx(ratio)
+    assert name.removeprefix("service_") in done.stdout
+    refused = tacit("bench", "--only", name, "--attestation", "simulated")
+    assert refused.returncode == 1
+    assert "services are measured without attestation only" in refused.stderr
 
 
 def test_bench_of_attested_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,14 @@ import time
 from typing import Any
 
 import tacit
-from tacit.bench import attested, checked, compiled, federations
+from tacit.bench import attested, checked, compiled, federations, services
 from tacit.bench.attested import ATTESTED, Attested
 from tacit.bench.cases import CASES, Case
 from tacit.bench.checked import CHECKED, Checked
 from tacit.bench.compiled import COMPILED, Compiled
 from tacit.bench.federations import FEDERATIONS, Federation
 from tacit.bench.programs import PROGRAMS
+from tacit.bench.services import SERVICES, Service
 from tacit.bench.settings import Setting
 from tacit.errors import MisuseError
 from tacit.meter import verification_of
@@ -32,6 +33,7 @@ GROUPS = {
     "compiled": list(COMPILED),
     "checked": list(CHECKED),
     "attested": list(ATTESTED),
+    "services": list(SERVICES),
     "federations": [name for name, case in FEDERATIONS.items() if case.only_by_name],
 }
 
@@ -45,11 +47,12 @@ def chosen(names: list[str], programs: bool = False) -> list[str]:
     Raises:
         MisuseError: a name is unknown.
     """
-    usual: dict[str, Case | Compiled | Checked | Attested | Federation] = {
+    usual: dict[str, Case | Compiled | Checked | Attested | Service | Federation] = {
         **CASES,
         **COMPILED,
         **CHECKED,
         **ATTESTED,
+        **SERVICES,
         **FEDERATIONS,
     }
     known = {**usual, **PROGRAMS}
@@ -66,12 +69,14 @@ def serves(name: str, setting: Setting) -> bool:
     """Returns whether a case can be measured under a setting."""
     if name in CHECKED:
         return checked.serves(setting)
+    if name in SERVICES:
+        return setting.attestation is None
     return name not in FEDERATIONS or PROTOCOLS[setting.protocol].serves_federations
 
 
 def slows(name: str) -> bool:
     """Returns whether a case can be measured with slow links."""
-    return name not in {**FEDERATIONS, **COMPILED, **CHECKED}
+    return name not in {**FEDERATIONS, **COMPILED, **CHECKED, **SERVICES}
 
 
 def takes_hours(name: str, setting: Setting) -> bool:
@@ -111,6 +116,10 @@ def measure(
                 "of them with a dealer"
             )
         return checked.measure(name, setting, threads)
+    if name in SERVICES:
+        if not serves(name, setting):
+            raise MisuseError(f"{name}: services are measured without attestation only")
+        return services.measure(name, setting, threads)
     threads = setting.threads(threads)
     warm_up, repetitions, runs_in_each = _case(name).runs(setting.source)
     if network is not None:

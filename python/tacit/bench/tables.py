@@ -92,6 +92,34 @@ def checked_mode(setting: Setting, entries: list[dict[str, Any]]) -> Table:
     return table
 
 
+def services(setting: Setting, entries: list[dict[str, Any]]) -> Table:
+    """Table of services, a row each."""
+    table = Table(
+        title=f"{setting.title}, services, TCP with TLS 1.3 on loopback",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.caption = (
+        "Clients and parties on one machine, by turns with the same parties alone, which compute as "
+        "many images together: milliseconds that a client waits, results a second with clients and "
+        "without, and how many times as many they are."
+    )
+    table.add_column("case", overflow="fold")
+    for heading in ("clients", "p50", "p99", "a second", "alone", "times"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in entries:
+        table.add_row(
+            entry["name"].removeprefix("service_"),
+            str(entry["clients"]),
+            f"{1000 * entry['seconds_p50']:.1f}",
+            f"{1000 * entry['seconds_p99']:.1f}",
+            f"{entry['requests_per_second']:.1f}",
+            f"{entry['images_per_second_without_clients']:.1f}",
+            f"{entry['times_the_rate']:.2f}",
+        )
+    return table
+
+
 def attested_parties(setting: Setting, entries: list[dict[str, Any]]) -> Table:
     """Table of work without attestation and with it, a row each."""
     table = Table(

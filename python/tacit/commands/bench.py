@@ -46,7 +46,9 @@ def add(commands: Any) -> None:
         "checked_transformer_block, checked_digits_training_32; attested, each by turns with the "
         "same work of parties that do not attest: attested_inner_1e4, _inner_1e5, _add_32, "
         "_multiply_32, _compare_32, _latency_mul_1000, _resnet18, _resnet34, _resnet50, "
-        "_resnet101, _resnet152, _resnet200, _densenet121; federations: "
+        "_resnet101, _resnet152, _resnet200, _densenet121; services, each by turns with the same work "
+        "of parties alone: service_lenet, _lenet_16_clients, _compiled_lenet, "
+        "_compiled_lenet_16_clients; federations: "
         "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, "
         "_vgg11_bound, federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, "
         "federated_mean_1e6_of_1000",
@@ -103,12 +105,14 @@ def _measure(
     from tacit.bench.compiled import COMPILED
     from tacit.bench.federations import FEDERATIONS
     from tacit.bench.run import measure, serves, slows, takes_hours
+    from tacit.bench.services import SERVICES
     from tacit.bench.tables import (
         attested_parties,
         checked_mode,
         compiled_models,
         costs,
         rounds_of_federations,
+        services,
     )
     from tacit.meter import verification_lines
 
@@ -139,7 +143,10 @@ def _measure(
     attested = [entry for entry, _ in found if entry["name"] in ATTESTED]
     if attested:
         console.print(attested_parties(setting, attested))
-    others = {**COMPILED, **CHECKED, **ATTESTED, **FEDERATIONS}
+    served = [entry for entry, _ in found if entry["name"] in SERVICES]
+    if served:
+        console.print(services(setting, served))
+    others = {**COMPILED, **CHECKED, **ATTESTED, **SERVICES, **FEDERATIONS}
     measured = [(entry, peak) for entry, peak in found if entry["name"] not in others]
     if measured:
         console.print(costs(setting, *map(list, zip(*measured, strict=True))))

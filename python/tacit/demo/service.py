@@ -6,7 +6,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event, Thread
@@ -83,35 +83,59 @@ class Parties:
         return [int(process.receiving.recv()) for process in self._running if process is not None]
 
 
-def write_service(folder: Path, clients: Sequence[str], **limits: Any) -> Path:
-    """Writes the files of the demo's service; returns the path of its configuration."""
-    example.make(folder, PARTIES, clients)
-    addresses = free_addresses(2 * PARTIES)
+#: The table [[model]] of the model as a module.
+OF_MODULE: Mapping[str, Any] = {
+    "name": MODEL,
+    "program": f"{example.PROGRAM}:{example.CALLABLE}",
+    "owner": 0,
+    "weights": example.WEIGHTS,
+    "shape": list(example.SHAPE),
+}
+
+
+def write_service(
+    folder: Path,
+    clients: Sequence[str],
+    *,
+    parties: int = PARTIES,
+    model: Mapping[str, Any] = OF_MODULE,
+    has_dealer: bool = False,
+    limits: Mapping[str, Any] | None = None,
+    **top: Any,
+) -> Path:
+    """Writes the files of a service on this machine; returns the path of its configuration.
+
+    Args:
+        folder: where they are written.
+        clients: names of the clients.
+        parties: how many.
+        model: its table [[model]].
+        has_dealer: whether a dealer makes the parties' correlations.
+        limits: its table [limits].
+        top: the entries before all tables.
+    """
+    example.make(folder, parties, clients, has_dealer=has_dealer)
+    addresses = free_addresses(2 * parties + has_dealer)
+    dealer = {"address": addresses[-1], "certificate": f"{example.CERTIFICATES}/dealer.pem"}
     path = folder / "service.toml"
     text = text_of(
         "demo",
         [
             {
                 "address": addresses[party],
-                "clients": addresses[PARTIES + party],
+                "clients": addresses[parties + party],
                 "certificate": f"{example.CERTIFICATES}/party-{party}.pem",
             }
-            for party in range(PARTIES)
+            for party in range(parties)
         ],
         [
             {"name": name, "certificate": f"{example.CERTIFICATES}/client-{name}.pem"}
             for name in clients
         ],
-        [
-            {
-                "name": MODEL,
-                "program": f"{example.PROGRAM}:{example.CALLABLE}",
-                "owner": 0,
-                "weights": example.WEIGHTS,
-                "shape": list(example.SHAPE),
-            }
-        ],
-        limits=limits or None,
+        [model],
+        limits=limits,
+        dealer=dealer if has_dealer else None,
+        **top,
     )
     path.write_text(text)
     return path
@@ -183,7 +207,7 @@ def demonstrate(requests: int, clients: int, kill: int | None) -> dict[str, Any]
         config = write_service(Path(folder), names)
         parties = stack.enter_context(Parties(config))
         asked = [stack.enter_context(Client(config, name=name, timeout=TIMEOUT)) for name in names]
-        _wait_for(asked[0])
+        wait_for(asked[0])
         # The last client is an application that knows HTTP alone.
         asks = [*(client.infer for client in asked[:-1]), _through_gateway(stack, asked[-1]).infer]
         started = time.perf_counter()
@@ -198,14 +222,14 @@ def demonstrate(requests: int, clients: int, kill: int | None) -> dict[str, Any]
             thread.join()
         took = time.perf_counter() - started
         if kill is not None:
-            _wait_for(asked[0])
+            wait_for(asked[0])
         opened = parties.leave()
     return {
         "requests": requests,
         "answered": len(asking.seconds),
         "refused": asking.refused,
         "wrong": asking.wrong,
-        **_percentiles(asking.seconds),
+        **percentiles(asking.seconds),
         "requests_per_second": len(asking.seconds) / took,
         "sessions_opened": max(opened),
     }
@@ -224,7 +248,7 @@ def _through_gateway(stack: ExitStack, client: Client) -> OverHttp:
     return stack.enter_context(closing(OverHttp(*served.address)))
 
 
-def _wait_for(client: Client) -> None:
+def wait_for(client: Client) -> None:
     """Waits until all parties are ready.
 
     Raises:
@@ -240,7 +264,8 @@ def _wait_for(client: Client) -> None:
         time.sleep(0.05)
 
 
-def _percentiles(seconds: Sequence[float]) -> dict[str, float]:
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """Returns the median of the seconds that requests took, and what 99 of 100 took at most."""
     if len(seconds) < 2:
         only = seconds[0] if seconds else 0.0
         return {"seconds_p50": only, "seconds_p99": only}

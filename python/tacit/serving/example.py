@@ -38,7 +38,7 @@ def module() -> nn.Module:
     return built.eval()
 
 
-def make(folder: Path, parties: int, clients: Sequence[str]) -> None:
+def make(folder: Path, parties: int, clients: Sequence[str], *, has_dealer: bool = False) -> None:
     """Writes the model, its weights, keys and certificates.
 
     Raises:
@@ -46,7 +46,7 @@ def make(folder: Path, parties: int, clients: Sequence[str]) -> None:
     """
     write(folder / PROGRAM, files("tacit.commands").joinpath("starter", PROGRAM).read_text("utf-8"))
     names = [f"party-{party}" for party in range(parties)]
-    names += [f"client-{client}" for client in clients]
+    names += [f"client-{client}" for client in clients] + ["dealer"] * has_dealer
     _core.write_certificates(names, str(folder / CERTIFICATES))
     # Weights are written whole or not at all.
     buffer = io.BytesIO()
