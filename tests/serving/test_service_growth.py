@@ -1,6 +1,7 @@
 """What ten thousand requests leave behind at the parties."""
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from services import Parties, wait_for
 from tacit.client import Client
 from tacit.demo.service import MODEL, TOLERANCE, write_service
 from tacit.serving import example
+from tacit.serving.server import IDLE
 
 CLIENTS = 8
 
@@ -59,8 +61,10 @@ def test_ten_thousand_requests_leave_nothing_behind(tmp_path: Path) -> None:
                 assert (client.infer(MODEL, x) - right).abs().max() < TOLERANCE
 
         def asked(begin: int, end: int) -> list[Held]:
-            """Asks for the results of these inputs; returns what the parties hold after that."""
+            """Asks for the results of these inputs; returns what the parties hold when they have
+            been idle for a while."""
             list(pool.map(ask, clients, [range(begin + at, end, CLIENTS) for at in range(CLIENTS)]))
+            time.sleep(IDLE + 5)
             return [held(command.id) for command in parties.commands if command is not None]
 
         before, after = asked(0, FEW), asked(FEW, MANY)

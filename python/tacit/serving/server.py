@@ -27,6 +27,7 @@ from tacit.errors import (
     setup_error,
     told,
 )
+from tacit.memory import give_back
 from tacit.parties.spawn import LATE
 from tacit.parties.warmup import prepare
 from tacit.serving.attesting import attestation_of
@@ -43,6 +44,9 @@ _log = logging.getLogger(__name__)
 
 #: Seconds between two notices while no request comes.
 TICK = 0.5
+
+#: Seconds after its last batch in which a party keeps the memory that batches use again.
+IDLE = 10.0
 
 #: Seconds that a party waits for the requests of a batch that it does not have yet.
 LAG = 0.05
@@ -124,6 +128,8 @@ class Server:
         #: Requests of others that have ended here, to be told with the next notice.
         self._ended: tuple[Row, ...] = ()
         self._counted = 0, 0, 0
+        #: When the last batch ended, until its memory is given back.
+        self._ended_last: float | None = None
 
     @property
     def address(self) -> str:
@@ -338,6 +344,10 @@ class Server:
             _log.info("party %d: now serves %s", self.party, ", ".join(self._labels()))
         elif notices[0].batch:
             self._agree(session, notices[0], started)
+            self._ended_last = time.monotonic()
+        elif self._ended_last is not None and time.monotonic() - self._ended_last > IDLE:
+            give_back()
+            self._ended_last = None
 
     def _settle(self, notices: Sequence[Notice]) -> None:
         """Refuses what waits here and has ended elsewhere, and looks up what others ask about."""
