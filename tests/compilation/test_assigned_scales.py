@@ -67,8 +67,23 @@ def test_numbers_that_are_no_classes_keep_a_thousandth(module: nn.Module) -> Non
     assert found.compiled.normalised_squared_error < 2e-6
 
 
+def test_probabilities_are_right_to_a_thousandth() -> None:
+    torch.manual_seed(2)
+    module = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3)).eval()
+    x = torch.randn(256, 8)
+    for has_softmax in (False, True):
+        last = [nn.Softmax(1)] if has_softmax else []
+        program, found = compiled(nn.Sequential(module, *last), x)
+        if has_softmax:
+            assert program.scale > 10
+            assert found.compiled.normalised_squared_error < 2e-6
+        else:
+            # The numbers that softmax takes stand for classes alone.
+            assert program.scale == 10
+
+
 def test_results_are_judged_output_by_output() -> None:
-    classes, numbers, whole = torch.eye(4), torch.arange(4.0).unsqueeze(1), torch.arange(4)
+    classes, numbers, whole = 2 * torch.eye(4), torch.arange(4.0).unsqueeze(1), torch.arange(4)
     data = Data([], [classes, numbers, whole], None)
     assert data.judge([classes, numbers, whole]) == Merit(0.0, 0.0)
     assert data.judge([classes, numbers * 1.1, whole]) is None
@@ -86,6 +101,13 @@ def test_results_are_judged_output_by_output() -> None:
     # The right classes are known for the first output only. The plain model gets one of them right.
     labelled = Data([], [classes, classes], torch.tensor([0, 0, 0, 0]))
     assert labelled.judge([classes, classes]) == Merit(0.0, 0.0)
+    # Probabilities of classes are numbers as well.
+    probabilities = torch.tensor([[0.9, 0.1], [0.3, 0.7]])
+    data = Data([], [probabilities], None)
+    assert data.judge([probabilities]) == Merit(0.0, 0.0)
+    nearly = data.judge([probabilities + 0.01])
+    assert nearly is not None
+    assert (nearly.lost, nearly.is_enough) == (0.0, False)
 
 
 def of_size(size: float, outputs: int = 4) -> nn.Module:

@@ -15,8 +15,9 @@ good: still enough if they were enough, no more classes wrong, and at most twice
 
 Classes are good enough if as many are right as in the plain model. Other numbers are if their
 squared error, divided by their squared norm, is at most 1e-6 (a thousandth of their size), or if
-two more bits do not halve it, since the error is then that of the functions' series. Every output
-counts, each by its own norm."""
+two more bits do not halve it, since the error is then that of the functions' series. Probabilities
+of classes are both: who asks for them, and not for the numbers that softmax takes, reads them.
+Every output counts, each by its own norm."""
 
 import math
 import warnings
@@ -63,9 +64,12 @@ MULTIPLYING = (
 #: Greatest normalised squared error of an output at a usable scale.
 TOLERANCE = 1e-3
 
-#: Normalised squared error that is small enough for numbers that are no classes, if it can be
-#: reached.
+#: Normalised squared error that is small enough for numbers that are no classes, and for
+#: probabilities, if it can be reached.
 OF_NUMBERS = 1e-6
+
+#: How far sums of the plain model's probabilities are from 1 at most.
+OF_SUMS = 1e-4
 
 #: Why a scale is unusable if nothing leaves its range.
 TOO_FAR = f"results have a normalised squared error above {TOLERANCE:g}"
@@ -98,7 +102,7 @@ class Data(NamedTuple):
                 wrong = (result.argmax(1) != right for result in (found, plain))
                 now, before = (float(each.double().mean()) for each in wrong)
                 lost = max(lost, now - before)
-            elif plain.is_floating_point():
+            if plain.is_floating_point() and (not are_classes(plain) or are_probabilities(plain)):
                 error = max(error, own)
         return Merit(lost, error, most)
 
@@ -109,7 +113,7 @@ class Merit(NamedTuple):
     #: Share of classes that are wrong in excess of the plain model's, or of integers that differ
     #: from the plain model's.
     lost: float
-    #: Normalised squared error of results that are no classes.
+    #: Normalised squared error of results that are no classes, or their probabilities.
     error: float
     #: Normalised squared error of all numbers, including those that stand for classes.
     most: float = 0.0
@@ -139,6 +143,12 @@ def are_classes(result: torch.Tensor) -> bool:
     """Returns whether rows of numbers stand for classes, with the greatest number at the class of
     the row."""
     return result.is_floating_point() and result.dim() == 2 and result.shape[1] > 1
+
+
+def are_probabilities(result: torch.Tensor) -> bool:
+    """Returns whether rows of numbers are probabilities of classes."""
+    sums = result.double().sum(-1)
+    return bool((result >= 0).all() and ((sums - 1).abs() <= OF_SUMS).all())
 
 
 class Tried(NamedTuple):
