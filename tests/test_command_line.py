@@ -263,9 +263,10 @@ def test_bench_of_services(
     ratio = entry["requests_per_second"] / entry["images_per_second_without_clients"]
     assert entry["times_the_rate"] == pytest.approx(ratio)
     assert name.removeprefix("service_") in done.stdout
-    refused = tacit("bench", "--only", name, "--attestation", "simulated")
-    assert refused.returncode == 1
-    assert "services are measured without attestation only" in refused.stderr
+    for option in ("--attestation", "--device"):
+        refused = tacit("bench", "--only", name, option, "simulated")
+        assert refused.returncode == 1
+        assert "services are measured on processors, without attestation" in refused.stderr
 
 
 def test_bench_of_attested_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from tacit.bench.services import SERVICES, Service
 from tacit.bench.settings import Setting
 from tacit.errors import MisuseError
 from tacit.meter import verification_of
-from tacit.providers import PROTOCOLS, transfers_matrices
+from tacit.providers import DEFAULT_DEVICE, PROTOCOLS, transfers_matrices
 from tacit.riscv import Outcome
 
 #: Longest wait for one message, in seconds; oblivious transfer takes long.
@@ -70,7 +70,7 @@ def serves(name: str, setting: Setting) -> bool:
     if name in CHECKED:
         return checked.serves(setting)
     if name in SERVICES:
-        return setting.attestation is None
+        return setting.attestation is None and setting.device == DEFAULT_DEVICE
     return name not in FEDERATIONS or PROTOCOLS[setting.protocol].serves_federations
 
 
@@ -118,7 +118,7 @@ def measure(
         return checked.measure(name, setting, threads)
     if name in SERVICES:
         if not serves(name, setting):
-            raise MisuseError(f"{name}: services are measured without attestation only")
+            raise MisuseError(f"{name}: services are measured on processors, without attestation")
         return services.measure(name, setting, threads)
     threads = setting.threads(threads)
     warm_up, repetitions, runs_in_each = _case(name).runs(setting.source)

@@ -100,7 +100,6 @@ def write_service(
     parties: int = PARTIES,
     model: Mapping[str, Any] = OF_MODULE,
     has_dealer: bool = False,
-    limits: Mapping[str, Any] | None = None,
     **top: Any,
 ) -> Path:
     """Writes the files of a service on this machine; returns the path of its configuration.
@@ -111,7 +110,6 @@ def write_service(
         parties: how many.
         model: its table [[model]].
         has_dealer: whether a dealer makes the parties' correlations.
-        limits: its table [limits].
         top: the entries before all tables.
     """
     example.make(folder, parties, clients, has_dealer=has_dealer)
@@ -133,7 +131,6 @@ def write_service(
             for name in clients
         ],
         [model],
-        limits=limits,
         dealer=dealer if has_dealer else None,
         **top,
     )
