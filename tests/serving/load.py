@@ -5,10 +5,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Self
-from urllib.request import ProxyHandler, build_opener
 
 import torch
-from services import module
+from services import module, page
 
 from tacit.client import Client
 from tacit.errors import PeerError, RequestRefusedError
@@ -34,9 +33,7 @@ def expected(x: torch.Tensor) -> torch.Tensor:
 
 def answered(client: Client, party: int) -> int:
     """Returns how many requests a party has answered, as its status page says."""
-    status = client.service.parties[party].status
-    with build_opener(ProxyHandler({})).open(f"http://{status}/metrics", timeout=20) as page:
-        lines = page.read().decode().splitlines()
+    lines = page(client, party).splitlines()
     found = [line for line in lines if line.startswith("tacit_requests_total{")]
     return sum(int(float(line.split()[-1])) for line in found if 'outcome="answered"' in line)
 

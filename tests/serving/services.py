@@ -165,11 +165,16 @@ class Parties:
         return command.ended(STARTING)
 
 
+def page(client: Client, party: int, name: str = "metrics") -> str:
+    """Returns a page of a party's status."""
+    status = client.service.parties[party].status
+    with build_opener(ProxyHandler({})).open(f"http://{status}/{name}", timeout=20) as found:
+        return str(found.read().decode())
+
+
 def shown(client: Client, party: int, name: str) -> float:
     """Returns a value of a party's status page, by its name and labels as they stand there."""
-    status = client.service.parties[party].status
-    with build_opener(ProxyHandler({})).open(f"http://{status}/metrics", timeout=10) as page:
-        lines = page.read().decode().splitlines()
+    lines = page(client, party).splitlines()
     (found,) = (line for line in lines if line.startswith(f"{name} "))
     return float(found.removeprefix(name))
 

@@ -2,11 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.request import ProxyHandler, build_opener
 
 import torch
 from load import TOLERANCE, given
-from services import Parties, model, wait_for, write
+from services import Parties, model, page, wait_for, write
 
 from tacit.client import Client
 from tacit.serving.status import ask_ready
@@ -48,14 +47,14 @@ def test_pages_and_other_clients_are_answered_while_a_batch_computes(tmp_path: P
         end.unlink()
         asked = pool.submit(client.infer, "net", given(1))
         try:
-            for each in client.service.parties:
+            for party, each in enumerate(client.service.parties):
                 assert each.status is not None
                 # The page says that the batch was taken, and not that it was computed.
                 taken = 'tacit_stage_seconds_count{stage="take"}'
-                while taken not in (metrics := _page(each.status, "metrics")):
+                while taken not in (metrics := page(client, party)):
                     assert not asked.done()
                 assert 'stage="compute"' not in metrics
-                assert _page(each.status, "healthz") == "ok\n"
+                assert page(client, party, "healthz") == "ok\n"
                 assert ask_ready(each.status, 20) == (True, "ok")
             with Client(config, name="other") as other:
                 assert other.is_ready(20)
@@ -64,8 +63,3 @@ def test_pages_and_other_clients_are_answered_while_a_batch_computes(tmp_path: P
             end.touch()
         with torch.no_grad():
             assert (asked.result() - module(given(1))).abs().max() < TOLERANCE
-
-
-def _page(status: str, name: str) -> str:
-    with build_opener(ProxyHandler({})).open(f"http://{status}/{name}", timeout=20) as page:
-        return str(page.read().decode())

@@ -134,18 +134,14 @@ def _measure(
         memory.append(peak)
         write_json(parsed.json, entries)
     found = list(zip(entries[first:], memory, strict=True))
-    compiled = [entry for entry, _ in found if entry["name"] in COMPILED]
-    if compiled:
-        console.print(compiled_models(setting, compiled))
-    checked = [entry for entry, _ in found if entry["name"] in CHECKED]
-    if checked:
-        console.print(checked_mode(setting, checked))
-    attested = [entry for entry, _ in found if entry["name"] in ATTESTED]
-    if attested:
-        console.print(attested_parties(setting, attested))
-    served = [entry for entry, _ in found if entry["name"] in SERVICES]
-    if served:
-        console.print(services(setting, served))
+    for cases, table in (
+        (COMPILED, compiled_models),
+        (CHECKED, checked_mode),
+        (ATTESTED, attested_parties),
+        (SERVICES, services),
+    ):
+        if of_these := [entry for entry, _ in found if entry["name"] in cases]:
+            console.print(table(setting, of_these))
     others = {**COMPILED, **CHECKED, **ATTESTED, **SERVICES, **FEDERATIONS}
     measured = [(entry, peak) for entry, peak in found if entry["name"] not in others]
     if measured:

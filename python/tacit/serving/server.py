@@ -129,7 +129,7 @@ class Server:
         self._ended: tuple[Row, ...] = ()
         self._counted = 0, 0, 0
         #: When the last batch ended, until its memory is given back.
-        self._ended_last: float | None = None
+        self._last_batch: float | None = None
 
     @property
     def address(self) -> str:
@@ -344,10 +344,10 @@ class Server:
             _log.info("party %d: now serves %s", self.party, ", ".join(self._labels()))
         elif notices[0].batch:
             self._agree(session, notices[0], started)
-            self._ended_last = time.monotonic()
-        elif self._ended_last is not None and time.monotonic() - self._ended_last > IDLE:
+            self._last_batch = time.monotonic()
+        elif self._last_batch is not None and time.monotonic() - self._last_batch > IDLE:
             give_back()
-            self._ended_last = None
+            self._last_batch = None
 
     def _settle(self, notices: Sequence[Notice]) -> None:
         """Refuses what waits here and has ended elsewhere, and looks up what others ask about."""

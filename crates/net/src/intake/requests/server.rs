@@ -178,8 +178,8 @@ impl Requests {
         self.shared.state().queue.open()
     }
 
-    /// Waits at most `most` for a request. Then waits for as many of one model as a batch takes, but
-    /// only while a connection may bring more: at most `gather` for each further one, and for
+    /// Waits at most `most` for a request. Then waits for as many of one model as a batch takes,
+    /// but only while a connection may bring more: at most `gather` for each further one, and for
     /// clients that were answered just now at most ten times that, or half a second. Their requests
     /// come together, each as soon as the processors have made it, however far apart that is. A
     /// batch that does not wait for them divides them into two batches from then on. Returns none
@@ -198,11 +198,9 @@ impl Requests {
         };
         let longest = gather * LONGEST_GATHERING;
         let latest = Instant::now() + longest;
+        let coming_again = longest.min(LONGEST_LIKELY);
         while found < batch {
-            let likely = self
-                .shared
-                .state()
-                .likely_until(longest.min(LONGEST_LIKELY));
+            let likely = self.shared.state().likely_until(coming_again);
             let next = Instant::now() + gather;
             let next = likely.map_or(next, |likely| likely.max(next)).min(latest);
             let more = self.wait(next, |state| {
